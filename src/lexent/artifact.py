@@ -1,0 +1,298 @@
+"""Folders that Lexent writes, indexes and lexicons: whole or not at all, hashed, versioned, refused when damaged."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lexent.errors import ArtifactError, InputError, NotFoundError, WriteError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FORMAT_VERSION = 1
+"""The newest form of artefact that this version writes and reads."""
+
+MANIFEST = "manifest.json"
+
+ArtifactKind = Literal["index", "lexicon"]
+
+_MAKE = {"index": "lexent index CORPUS --out {path}", "lexicon": "lexent train TEXTS --out {path}"}
+_active: set[Path] = set()  # what this process is writing now, so that it is not taken for a leftover
+
+
+def lexent_version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("lexent")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+def read_manifest(path: Path, *, kind: ArtifactKind) -> dict[str, Any]:
+    """The manifest of an artefact, once it is known to be one, of that kind, and not too new."""
+    recover(path)
+    if not os.path.lexists(path):
+        raise NotFoundError(f'no {kind} at "{path}"; make one: {_MAKE[kind].format(path=path)}')
+    found = _manifest(path)
+    if found is None:
+        raise ArtifactError(
+            f'"{path}" is not a lexent {kind} (no readable {MANIFEST} in it); make one: '
+            f"{_MAKE[kind].format(path='NEW_FOLDER')}"
+        )
+    if found["kind"] != kind:
+        raise ArtifactError(f'"{path}" is a lexent {found["kind"]}; a lexent {kind} is wanted here')
+    if found["format"] > FORMAT_VERSION:
+        raise ArtifactError(
+            f'"{path}" was written by lexent {found.get("lexent", "unknown")}, format {found["format"]}; '
+            f"this version reads up to {FORMAT_VERSION}; upgrade: pip install -U lexent"
+        )
+    return found
+
+
+def file_hash(path: Path) -> str:
+    """The sha256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
+    """Size and sha256 of every file of a folder but its manifest, for the manifest."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    return {
+        path.relative_to(folder).as_posix(): {"size": path.stat().st_size, "sha256": file_hash(path)} for path in paths
+    }
+
+
+def check_sizes(folder: Path, files: Mapping[str, int], *, remedy: str) -> None:
+    """Refuse an artefact whose files, named with their sizes, are missing or of another size."""
+    for name, size in files.items():
+        path = folder / name
+        if not path.is_file():
+            raise ArtifactError(f'"{folder}" is damaged: the file {name} is missing; {remedy}')
+        if path.stat().st_size != size:
+            raise ArtifactError(
+                f'"{folder}" is damaged: the file {name} has {path.stat().st_size} bytes, the manifest says {size}; '
+                f"{remedy}"
+            )
+
+
+def check_hashes(folder: Path, files: Mapping[str, str], *, remedy: str) -> None:
+    """Refuse an artefact whose files, named with their sha256, hold other bytes. Reads all of them."""
+    damaged = [name for name, sha256 in files.items() if file_hash(folder / name) != sha256]
+    if damaged:
+        raise ArtifactError(f'"{folder}" is damaged: {", ".join(damaged)} changed since it was written; {remedy}')
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def new_folder(path: Path, *, kind: ArtifactKind, overwrite: bool = False) -> Iterator[Path]:
+    """A folder beside `path` to write into; when the block ends well it takes the place of `path`.
+
+    The caller writes the manifest last. What stood at `path` stays until then, and for good when anything fails or the
+    process is killed. Leftovers of killed runs are removed at the next write.
+    """
+    path = path.absolute()
+    check_target(path, kind=kind, overwrite=overwrite)
+    work = _sibling(path, "new")
+    _active.add(work)
+    try:
+        with disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _clean(path)
+            work.mkdir()
+        yield work
+        check_target(path, kind=kind, overwrite=overwrite)  # again: another run may have been quicker
+        with disk_errors(path):
+            _sync(work)
+            _swap(work, path)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        _active.discard(work)
+
+
+def check_target(path: Path, *, kind: ArtifactKind, overwrite: bool) -> None:
+    """Refuse to write to `path` where that would destroy something: cheap, to be called before long work too."""
+    with disk_errors(path):
+        recover(path)
+        if not path.exists():
+            return
+        if not path.is_dir():
+            raise InputError(f'cannot write a lexent {kind} to "{path}": it is a file; give the name of a new folder')
+        if not any(path.iterdir()):
+            return
+        found = _manifest(path)
+    if found is None or found["kind"] != kind:
+        what = f"a lexent {found['kind']}" if found else "not a lexent artefact"
+        raise InputError(f'cannot write a lexent {kind} to "{path}": it is not empty and {what}; give another folder')
+    if not overwrite:
+        raise InputError(
+            f'"{path}" already holds a lexent {kind}; replace it with --overwrite (overwrite=True), '
+            "or give another folder"
+        )
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    with disk_errors(path):
+        path.write_bytes(data)
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_bytes(path, json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n")
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """A .npy file. np.save hides why a disk refused (its tofile gives no errno); this does not."""
+    import numpy as np
+
+    array = np.ascontiguousarray(array)
+    with disk_errors(path), path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        file.write(array.data.cast("B") if array.size else b"")
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turns what the disk says while `path` is written into a WriteError. Hold only writes in it, no caller's code."""
+    try:
+        yield
+    except OSError as error:
+        raise write_error(path, error.errno, str(error)) from error
+
+
+def write_error(path: Path, code: int | None, detail: str) -> WriteError:
+    """The error for an errno met while writing `path`, which may lie in the folder beside the one asked for."""
+    target = _target_of(path)
+    other = f"give another folder, for example ~/{target.name}"
+    if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return WriteError(
+            f'no space left to write "{target}" ({detail}); what was there before is untouched; '
+            f"free some space or {other}"
+        )
+    if code in (errno.EACCES, errno.EPERM):
+        return WriteError(f'no permission to write "{target}" ({detail}); {other}')
+    if code == errno.EROFS:
+        return WriteError(f'"{target}" is on a read-only disk ({detail}); {other}')
+    return WriteError(f'cannot write "{target}" ({detail}); what was there before is untouched; {other}')
+
+
+def recover(path: Path) -> None:
+    """Puts the old artefact back where a run was killed between its two renames, and is no longer alive."""
+    if os.path.lexists(path):
+        return
+    for sibling in _siblings(path):
+        if sibling.name.endswith(".old") and not _in_use(sibling):
+            with suppress(OSError):
+                sibling.rename(path)
+                return
+
+
+def _manifest(path: Path) -> dict[str, Any] | None:
+    """The manifest of any lexent artefact; None where there is none."""
+    try:
+        found = json.loads((path / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return None
+    good = isinstance(found, dict) and found.get("kind") in _MAKE and isinstance(found.get("format"), int)
+    return found if good else None
+
+
+def _swap(work: Path, path: Path) -> None:
+    old = _sibling(path, "old")
+    _active.add(old)
+    try:
+        if path.exists():
+            path.rename(old)
+        try:
+            work.rename(path)
+        except OSError:
+            if old.exists():
+                old.rename(path)
+            raise
+        _sync_folder(path.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        _active.discard(old)
+
+
+def _sibling(path: Path, role: Literal["new", "old"]) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(3)}.{role}")
+
+
+_SIBLING = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d+)-[0-9a-f]{6}\.(new|old)", re.DOTALL)
+
+
+def _siblings(path: Path) -> list[Path]:
+    try:
+        entries = list(path.absolute().parent.iterdir())
+    except OSError:
+        return []
+    found = ((entry, _SIBLING.fullmatch(entry.name)) for entry in entries)
+    return [entry for entry, match in found if match and match["name"] == path.name]
+
+
+def _target_of(path: Path) -> Path:
+    """The folder that was asked for, where `path` is or lies in its sibling."""
+    for part in (path, *path.parents):
+        match = _SIBLING.fullmatch(part.name)
+        if match:
+            return part.with_name(match["name"])
+    return path
+
+
+def _in_use(sibling: Path) -> bool:
+    """Whether the run that made it still lives."""
+    match = _SIBLING.fullmatch(sibling.name)
+    assert match
+    pid = int(match["pid"])
+    if pid == os.getpid():
+        return sibling in _active
+    if os.name == "nt":  # signal 0 is Ctrl-C there
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _clean(path: Path) -> None:
+    for sibling in _siblings(path):
+        if not _in_use(sibling):
+            shutil.rmtree(sibling, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        else:
+            _sync_folder(path)
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # some systems cannot open or sync a folder; the rename itself still stands
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,107 @@
+"""The TopK sparse autoencoder as it is trained. What is saved and searched with is `coders.sae`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from lexent.coders.topk import top_latents
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What one step measured; `total` carries the gradient."""
+
+    total: torch.Tensor
+    fvu: torch.Tensor  # share of the variance not explained, at k
+    auxiliary: torch.Tensor
+    active: torch.Tensor  # mean number of latents above 0
+    ids: torch.Tensor  # int64[n, k], the latents that fired
+
+
+class TopKModel(nn.Module):
+    """z = ReLU(TopK(W_enc (x - b_dec) + b_enc)); x' = z W_dec + b_dec, with unit rows in W_dec.
+
+    Rows are latents in both matrices. A tied model has one matrix: the encoder row of a latent is its decoder row times
+    a gain of its own. The wide product only selects; the k selected values are computed again, exactly and with
+    gradient, so no dense [n, d_sae] tensor enters the backward pass.
+    """
+
+    def __init__(self, d_in: int, d_sae: int, *, tied: bool, seed: int) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        rows = F.normalize(torch.randn(d_sae, d_in, generator=generator), dim=1)
+        self.W_dec = nn.Parameter(rows)
+        self.W_enc = None if tied else nn.Parameter(rows.clone())
+        self.gain = nn.Parameter(torch.ones(d_sae)) if tied else None
+        self.b_enc = nn.Parameter(torch.zeros(d_sae))
+        self.b_dec = nn.Parameter(torch.zeros(d_in))
+
+    def encoder_rows(self) -> torch.Tensor:
+        """float[d_sae, d_in]: the encoder direction of each latent."""
+        if self.W_enc is not None:
+            return self.W_enc
+        assert self.gain is not None
+        return self.W_dec * self.gain[:, None]
+
+    @torch.no_grad()
+    def select(self, centred: torch.Tensor, k: int) -> torch.Tensor:
+        """int64[n, k]: the k strongest latents of each row. Half precision where autocast says so."""
+        return top_latents(F.linear(centred, self.encoder_rows(), self.b_enc), k)
+
+    def values(self, centred: torch.Tensor, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The activations float[n, k] of the given latents and their decoder rows float[n, k, d_in]."""
+        directions = F.embedding(ids, self.W_dec)
+        if self.W_enc is not None:
+            pre = torch.einsum("nd,nkd->nk", centred, F.embedding(ids, self.W_enc))
+        else:
+            assert self.gain is not None
+            pre = torch.einsum("nd,nkd->nk", centred, directions) * self.gain[ids]
+        return F.relu(pre + self.b_enc[ids]), directions
+
+    def loss(
+        self, x: torch.Tensor, *, k: int, dead: torch.Tensor, k_aux: int, aux_weight: float, autocast: bool
+    ) -> Loss:
+        """The loss of a batch x [n, d_in]: the unexplained variance, and AuxK over the `dead` latents.
+
+        Both terms are divided by the same variance. AuxK predicts the detached residual, without the bias.
+        """
+        variance = (x - x.mean(dim=0)).square().sum().detach()
+        centred = x - self.b_dec
+        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=autocast):
+            ids = self.select(centred.detach(), k)
+        values, directions = self.values(centred, ids)
+        residual = centred - torch.einsum("nk,nkd->nd", values, directions)
+        fvu = residual.square().sum() / variance
+        auxiliary = x.new_zeros(())
+        if len(dead) > 0:
+            auxiliary = self._auxiliary(centred, residual.detach(), dead, min(k_aux, len(dead)), autocast) / variance
+        total = fvu + aux_weight * min(len(dead) / k_aux, 1.0) * auxiliary
+        active = (values.detach() > 0).sum(dim=1).float().mean()
+        return Loss(total, fvu.detach(), auxiliary.detach(), active, ids)
+
+    def _auxiliary(
+        self, centred: torch.Tensor, residual: torch.Tensor, dead: torch.Tensor, k: int, autocast: bool
+    ) -> torch.Tensor:
+        decoder = self.W_dec[dead]
+        encoder = decoder * self.gain[dead, None] if self.gain is not None else self.encoder_rows()[dead]
+        with torch.autocast(centred.device.type, dtype=torch.bfloat16, enabled=autocast):
+            pre = F.relu(F.linear(centred.detach(), encoder, self.b_enc[dead]))
+            kept = torch.zeros_like(pre).scatter_(1, top_latents(pre.detach(), k), 1.0)
+            guess = (pre * kept) @ decoder
+        return (residual - guess.float()).square().sum()
+
+    @torch.no_grad()
+    def remove_parallel_gradient(self) -> None:
+        """Take from the decoder's gradient what would only change the rows' length."""
+        grad = self.W_dec.grad
+        if grad is not None:
+            grad.sub_((grad * self.W_dec).sum(dim=1, keepdim=True) * self.W_dec)
+
+    @torch.no_grad()
+    def normalise_decoder(self) -> None:
+        """Unit decoder rows; to be called after the optimiser's step, not before."""
+        self.W_dec.div_(self.W_dec.norm(dim=1, keepdim=True).clamp_min(1e-8))

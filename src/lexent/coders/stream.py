@@ -1,0 +1,59 @@
+"""Texts to shuffled batches of states, block by block, so that no full set of activations is ever held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lexent.types import Level
+
+if TYPE_CHECKING:
+    import torch
+
+    from lexent.encoders import Encoder
+
+
+@dataclass(frozen=True)
+class StateStream:
+    """Passes over texts in blocks: the texts of a pass are shuffled, a block of them is encoded, its rows are shuffled.
+
+    A block depends on nothing but the seed and its number, so a run can go on from any block exactly as it would have.
+    """
+
+    texts: Sequence[str]
+    encoder: Encoder
+    level: Level = "tokens"
+    passes: int = 3
+    block_texts: int = 4096
+    seed: int = 0
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks all passes have."""
+        return self.passes * -(-len(self.texts) // self.block_texts)
+
+    def block(self, number: int) -> torch.Tensor:
+        """float[n_rows, d_in]: the states of one block, shuffled."""
+        import torch
+
+        per_pass = self.blocks // self.passes
+        order = np.random.default_rng([self.seed, number // per_pass]).permutation(len(self.texts))
+        start = number % per_pass * self.block_texts
+        texts = [self.texts[place] for place in order[start : start + self.block_texts]]
+        rows = torch.cat([states.values for _, states in self.encoder.batches(texts, kind="document", level=self.level)])
+        generator = torch.Generator().manual_seed(int(np.random.default_rng([self.seed, 1, number]).integers(2**31)))
+        return rows[torch.randperm(len(rows), generator=generator).to(rows.device)]
+
+    def from_block(self, first: int) -> Iterator[tuple[int, torch.Tensor]]:
+        """The blocks from a number on; the next one is encoded while the caller works on this one."""
+        with ThreadPoolExecutor(1) as pool:
+            ahead = pool.submit(self.block, first) if first < self.blocks else None
+            for number in range(first, self.blocks):
+                assert ahead is not None
+                rows = ahead.result()
+                ahead = pool.submit(self.block, number + 1) if number + 1 < self.blocks else None
+                yield number, rows

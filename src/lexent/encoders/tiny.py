@@ -1,0 +1,62 @@
+"""A deterministic encoder without weights, for fast tests: a word's state is drawn from its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lexent.types import Kind, Level, States, Tokens
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+class TinyEncoder:
+    """Words as tokens; a word's state is a fixed random vector, mixed a little with its neighbours'."""
+
+    id = "tiny"
+    fingerprint = "tiny-1"
+    dim = 32
+    max_tokens = 256
+
+    def batches(
+        self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
+    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        import torch
+
+        for start in range(0, len(texts), 64):
+            parts = [self._states(text) for text in texts[start : start + 64]]
+            if level == "pooled":
+                parts = [part.mean(axis=0, keepdims=True) for part in parts]
+            offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+            yield start + np.arange(len(parts)), States(torch.from_numpy(np.concatenate(parts)), offsets)
+
+    def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
+        return [_split(text) for text in texts]
+
+    def _states(self, text: str) -> NDArray[np.float32]:
+        words = _split(text).strings
+        if not words:
+            return np.zeros((1, self.dim), np.float32)
+        own = np.stack([_vector(word) for word in words])
+        around = np.pad(own, ((1, 1), (0, 0)))
+        return (own + 0.2 * (around[:-2] + around[2:])).astype(np.float32)
+
+
+def _split(text: str) -> Tokens:
+    found = list(_WORD.finditer(text.lower()))[: TinyEncoder.max_tokens]
+    spans = np.array([match.span() for match in found], dtype=np.int64).reshape(-1, 2)
+    return Tokens([match.group() for match in found], spans, np.zeros(len(found), dtype=bool))
+
+
+@lru_cache(maxsize=100_000)
+def _vector(word: str) -> NDArray[np.float32]:
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "little")
+    return np.random.default_rng(seed).standard_normal(TinyEncoder.dim).astype(np.float32)

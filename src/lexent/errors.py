@@ -1,0 +1,56 @@
+"""Every error that Lexent raises on purpose: one tree, each with an exit code and an HTTP status.
+
+A message says what was given, what is allowed and what to type next.
+"""
+
+
+class LexentError(Exception):
+    """Something the caller can mend; the message says how."""
+
+    exit_code = 1
+    http_status = 400
+
+
+class InputError(LexentError):
+    """A document, query, option or file that cannot be used as given."""
+
+    exit_code = 2
+    http_status = 422
+
+
+class NotFoundError(LexentError):
+    """No such document, concept, recipe, column, index or lexicon."""
+
+    exit_code = 3
+    http_status = 404
+
+
+class ArtifactError(LexentError):
+    """A folder on disk that is damaged, unfinished, too new or not ours."""
+
+    exit_code = 4
+    http_status = 500
+
+
+class MismatchError(ArtifactError):
+    """Parts that do not belong together: an index and another encoder or lexicon."""
+
+    exit_code = 5
+    http_status = 409
+
+
+class WriteError(LexentError):
+    """The disk refused: no permission or no space. What was there before is untouched."""
+
+    exit_code = 6
+    http_status = 507
+
+
+class MissingExtraError(LexentError):
+    """An optional part is not installed."""
+
+    exit_code = 7
+    http_status = 501
+
+    def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        super().__init__(f'{purpose} needs the package "{package}"; install it: pip install "lexent[{extra}]"')

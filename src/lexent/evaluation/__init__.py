@@ -1,0 +1,7 @@
+"""How good a ranking is: collections, measures, baselines and reports."""
+
+from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.evaluate import evaluate
+from lexent.evaluation.report import Report
+
+__all__ = ["Collection", "Report", "evaluate", "load"]

@@ -1,0 +1,89 @@
+"""What a recipe is held against: the encoder's own dense cosine, and lexical BM25."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.errors import MissingExtraError
+from lexent.evaluation import cache
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.progress import Progress, counter
+from lexent.evaluation.runs import Run, from_top
+from lexent.types import Kind
+
+if TYPE_CHECKING:
+    from lexent.encoders import Encoder
+
+CHUNK = 1 << 25
+"""How many scores are held at a time."""
+
+
+def dense(collection: Collection, encoder: Encoder, *, k: int, progress: Progress | None = None) -> Run:
+    """The k documents of highest cosine for each query, exactly, from the encoder's pooled vectors."""
+    documents = pooled(encoder, collection.texts, kind="document", progress=progress)
+    queries = pooled(encoder, list(collection.queries.values()), kind="query", progress=progress)
+    depth = min(k + 1, len(documents))
+    positions = np.empty((len(queries), depth), np.int64)
+    scores = np.empty((len(queries), depth), np.float32)
+    step = max(1, CHUNK // len(documents))
+    for start in range(0, len(queries), step):
+        part = slice(start, start + step)
+        positions[part], scores[part] = _best(queries[part] @ documents.T, depth)
+    return from_top(collection, positions, scores=scores, depth=k)
+
+
+def bm25(collection: Collection, *, k: int) -> Run:
+    """The k best documents for each query by lexical BM25: bm25s with its defaults and English stop words."""
+    try:
+        import bm25s
+    except ImportError as error:
+        raise MissingExtraError("bm25s", extra="eval", purpose="the baseline bm25") from error
+
+    def words(texts: Sequence[str]) -> Any:
+        return bm25s.tokenize(list(texts), stopwords="en", return_ids=False, show_progress=False)
+
+    documents, queries = words(collection.texts), words(list(collection.queries.values()))
+    depth = min(k + 1, len(documents))
+    if not any(documents):  # bm25s cannot index texts without a single word
+        return {query: {} for query in collection.queries}
+    retriever = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    retriever.index(documents, show_progress=False)
+    found, scores = retriever.retrieve(queries, k=depth, show_progress=False)
+    # bm25s fills up with documents that share no word with the query
+    return from_top(collection, np.where(scores > 0, found, -1), scores=scores, depth=k)
+
+
+def pooled(
+    encoder: Encoder, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
+) -> NDArray[np.float32]:
+    """float32[n_texts, d_in]: pooled vectors of length 1, from the cache where they are."""
+    parts = {
+        "what": "pooled",
+        "encoder": encoder.fingerprint,
+        "device": str(getattr(encoder, "device", "")),  # precision differs between devices
+        "kind": kind,
+    }
+    rows = cache.matrix(cache.key(parts, texts), lambda: _encode(encoder, texts, kind, progress))
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, np.where(norms > 0, norms, 1), dtype=np.float32)
+
+
+def _encode(encoder: Encoder, texts: Sequence[str], kind: Kind, progress: Progress | None) -> NDArray[np.float32]:
+    advance = counter(progress, "dense", kind=kind, total=len(texts))
+    rows = np.empty((len(texts), encoder.dim), np.float32)
+    for positions, states in encoder.batches(texts, kind=kind, level="pooled"):
+        rows[positions] = states.numpy()
+        advance(len(positions))
+    return rows
+
+
+def _best(scores: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The k highest of each row, from high to low."""
+    kept = np.argpartition(-scores, k - 1, axis=1)[:, :k]
+    values = np.take_along_axis(scores, kept, axis=1)
+    order = np.lexsort((kept, -values), axis=1)
+    return np.take_along_axis(kept, order, axis=1), np.take_along_axis(values, order, axis=1)

@@ -1,0 +1,134 @@
+"""Which words of a text raised a concept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.errors import InputError
+from lexent.types import Kind, Tokens, TokenShare
+
+if TYPE_CHECKING:
+    from lexent.encoders import Encoder
+    from lexent.lexicon import Lexicon
+    from lexent.recipes import Recipe
+    from lexent.search.results import Hit
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """What each word of a text gave to a concept, strongest first; words that gave nothing are left out.
+
+    The shares sum exactly to `pooled`, the concept's value after pooling and before the transform: with sum pooling a
+    word's share is the sum of its tokens' activations, with max pooling the strongest token's word has all of it.
+    The transform and BM25 work on the pooled value as a whole, so no exact split exists after them; `scaled` shares a
+    weight or a contribution out in proportion.
+    """
+
+    concept: int
+    label: str
+    pooled: float
+    shares: tuple[TokenShare, ...]
+
+    def scaled(self, total: float) -> tuple[TokenShare, ...]:
+        """The shares in proportion, so that they sum to `total`."""
+        return tuple(replace(share, share=share.share / self.pooled * total) for share in self.shares)
+
+    def to_dict(self) -> dict[str, Any]:
+        tokens = [asdict(share) for share in self.shares]
+        return {"concept": self.concept, "label": self.label, "pooled": self.pooled, "tokens": tokens}
+
+    def __str__(self) -> str:
+        words = ", ".join(f"{share.token} {share.share:.3f}" for share in self.shares)
+        return f"#{self.concept} {self.label}: {words or 'no token'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptTokens:
+    """The words behind a concept on both sides of a hit."""
+
+    query: Attribution
+    document: Attribution
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"query": self.query.to_dict(), "document": self.document.to_dict()}
+
+    def __str__(self) -> str:
+        return f"query     {self.query}\ndocument  {self.document}"
+
+
+def attribute(
+    text: str, concept: int, *, kind: Kind, encoder: Encoder, lexicon: Lexicon, recipe: Recipe
+) -> Attribution:
+    """Which words of `text` raised a concept. The text is encoded again, alone.
+
+    Where the encoder works in half precision, a text encoded alone may differ from the same text encoded among others
+    in the third digit.
+    """
+    from lexent.encoders.encoder import encode
+
+    if recipe.level != "tokens":
+        raise InputError(
+            f'the recipe "{recipe.name}" encodes a text as one {recipe.level} vector, so no token stands for a '
+            "concept; words can be shown for recipes that encode tokens"
+        )
+    states = encode(encoder, [text], kind=kind, level=recipe.level, specials=recipe.specials)
+    codes = lexicon.codes(states, k=recipe.k)
+    activations = np.where(codes.ids == concept, codes.values, 0).sum(axis=1, dtype=np.float64)
+    if recipe.pool == "max" and len(activations):
+        strongest = int(activations.argmax())
+        activations = np.where(np.arange(len(activations)) == strongest, activations, 0.0)
+    tokens = encoder.tokenize([text], kind=kind, specials=recipe.specials)[0]
+    shares = words(text, tokens, activations)
+    return Attribution(concept, lexicon.label(concept), float(activations.sum()), shares)
+
+
+def tokens(hit: Hit, concept: str | int) -> ConceptTokens:
+    """The words behind a concept of a hit; of several that a name may mean, the one that gave most to the score."""
+    from lexent.search.steering import targets
+
+    index = hit.index
+    meant = targets(concept, hit.query.ids.tolist(), lexicon=index.lexicon)
+    chosen = next((part.concept for part in hit.explain().contributions if part.concept in meant), meant[0])
+
+    def side(text: str, kind: Kind) -> Attribution:
+        return attribute(text, chosen, kind=kind, encoder=index.encoder, lexicon=index.lexicon, recipe=index.recipe)
+
+    return ConceptTokens(
+        query=side(hit.query.text, "query"), document=side(index.documents.at([hit.position])[0].content, "document")
+    )
+
+
+def words(text: str, tokens: Tokens, activations: NDArray[np.float64]) -> tuple[TokenShare, ...]:
+    """The activations of tokens, summed over the whole words that they are pieces of, with the words' places."""
+    spans = [match.span() for match in _WORD.finditer(text, 0, int(tokens.spans[:, 1].max(initial=0)))]
+    starts = np.array([start for start, _ in spans], dtype=np.int64)
+    found: dict[tuple[str, int, int], float] = {}
+    for place in np.flatnonzero(activations):
+        key = _word_of(text, tokens, int(place), spans, starts)
+        found[key] = found.get(key, 0.0) + float(activations[place])
+    shares = [TokenShare(token, start, stop, share) for (token, start, stop), share in found.items()]
+    return tuple(sorted(shares, key=lambda share: (-share.share, share.start)))
+
+
+def _word_of(
+    text: str, tokens: Tokens, place: int, spans: list[tuple[int, int]], starts: NDArray[np.int64]
+) -> tuple[str, int, int]:
+    """The word that a token is a piece of; the token itself where it is special or its place in the text unknown."""
+    if place >= len(tokens):  # an empty text may have a state but no token
+        return "", 0, 0
+    start, stop = (int(edge) for edge in tokens.spans[place])
+    if tokens.special[place] or start >= stop:
+        return tokens.strings[place], 0, 0
+    piece = text[start:stop]
+    start += len(piece) - len(piece.lstrip())  # some tokenizers count the space before a word to it
+    word = int(np.searchsorted(starts, start, side="right")) - 1
+    if word < 0 or start >= spans[word][1]:
+        return tokens.strings[place], start, stop
+    return text[slice(*spans[word])], *spans[word]

@@ -1,0 +1,76 @@
+"""A score as the sum of its concepts' parts: query weight times document weight, each."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lexent.types import Contribution
+
+if TYPE_CHECKING:
+    from lexent.search.engine import Index
+    from lexent.search.query import Query
+
+BAR = 24
+"""Characters of the longest bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a document has its score: the contributions and the rest sum to it."""
+
+    id: str
+    """The document's."""
+    score: float
+    contributions: tuple[Contribution, ...]
+    """Strongest first, by absolute value."""
+    rest: float = 0.0
+    """The sum of the contributions that were left out."""
+    left_out: int = 0
+    """How many were left out."""
+
+    def top(self, n: int) -> Explanation:
+        """The n strongest contributions; the others go into the rest."""
+        kept, others = self.contributions[: max(n, 0)], self.contributions[max(n, 0) :]
+        rest = self.rest + sum(part.value for part in others)
+        return replace(self, contributions=kept, rest=rest, left_out=self.left_out + len(others))
+
+    def to_dict(self) -> dict[str, Any]:
+        parts = [asdict(part) for part in self.contributions]
+        return {"id": self.id, "score": self.score, "contributions": parts, "rest": self.rest}
+
+    def __str__(self) -> str:
+        longest = max((abs(part.value) for part in self.contributions), default=0.0)
+        lines = [f"{self.id}  {self.score:.3f}"]
+        for part in self.contributions:
+            products = f"query {part.query:.3f} x document {part.document:.3f}"
+            lines.append(f"  {bar(part.value, longest)} {part.value:8.3f}  #{part.concept} {part.label}  ({products})")
+        if self.left_out:
+            lines.append(f"  {'':{BAR}} {self.rest:8.3f}  {self.left_out} more")
+        return "\n".join(lines)
+
+
+def explain(index: Index, query: Query, position: int, *, id: str, score: float) -> Explanation:
+    """The explanation of the document at `position`, whose score for the query is known."""
+    weights = index.searcher.document_weights(position, query.ids)
+    parts = [
+        Contribution(
+            concept=concept,
+            label=index.lexicon.label(concept),
+            query=in_query,
+            document=in_document,
+            value=in_query * in_document,
+        )
+        for concept, in_query, in_document in zip(
+            query.ids.tolist(), query.weights.tolist(), weights.tolist(), strict=True
+        )
+        if in_document != 0
+    ]
+    parts.sort(key=lambda part: (-abs(part.value), part.concept))
+    return Explanation(id=id, score=score, contributions=tuple(parts))
+
+
+def bar(value: float, longest: float) -> str:
+    """A bar of text, as long as the value's share of the longest; hollow for negative values."""
+    length = round(BAR * abs(value) / longest) if longest else 0
+    return f"{('█' if value >= 0 else '░') * max(length, 1):{BAR}}"

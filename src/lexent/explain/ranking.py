@@ -1,0 +1,155 @@
+"""Why a document has its rank: its exact place, its contributions, and what those above it have more of."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lexent.explain.contributions import Explanation, bar, explain
+from lexent.search.results import QueryConcept
+
+if TYPE_CHECKING:
+    from lexent.search.engine import Index
+    from lexent.search.query import Query
+    from lexent.search.steering import Steer
+
+SHOWN = 8
+"""Concepts that the readable form shows of each list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a concept gives to another document beyond what it gives to this one: value = query * (other - document)."""
+
+    concept: int
+    label: str
+    query: float
+    document: float
+    other: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A document that ranks higher. The differences sum to the gap."""
+
+    rank: int
+    id: str
+    title: str
+    score: float
+    gap: float
+    differences: tuple[Difference, ...]
+    """Strongest first; positive where the other document has more of a concept, or has one that this one lacks."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RankExplanation:
+    """Where a document stands for a query, and why not higher."""
+
+    query: str
+    id: str
+    title: str
+    rank: int | None
+    """From 1; None when the document shares no concept with the query, and so is not found at all."""
+    score: float
+    found: int
+    """How many documents share a concept with the query."""
+    explanation: Explanation
+    missing: tuple[QueryConcept, ...]
+    """Concepts of the query that the document lacks, strongest first."""
+    above: Comparison | None
+    """The document one rank higher (the last one found, where this one is not found)."""
+    best: Comparison | None
+    """The top hit; None for the top hit itself."""
+
+    def to_dict(self) -> dict[str, Any]:
+        parts = self.explanation.to_dict()
+        return {
+            "query": self.query,
+            "id": self.id,
+            "title": self.title,
+            "rank": self.rank,
+            "found": self.found,
+            "score": self.score,
+            "contributions": parts["contributions"],
+            "rest": parts["rest"],
+            "missing": [concept.to_dict() for concept in self.missing],
+            "above": self.above.to_dict() if self.above else None,
+            "best": self.best.to_dict() if self.best else None,
+        }
+
+    def __str__(self) -> str:
+        place = f"rank {self.rank} of {self.found}" if self.rank else "not found: no shared concept"
+        lines = [f'"{self.query}": {place}', str(self.explanation.top(SHOWN))]
+        if self.missing:
+            lines.append("concepts of the query that it lacks:")
+            lines += [f"  {concept.weight:8.3f}  #{concept.id} {concept.label}" for concept in self.missing[:SHOWN]]
+        for other in dict.fromkeys([self.above, self.best]):  # the second hit is compared with the first once
+            lines += _compared(other) if other else []
+        return "\n".join(lines)
+
+
+def why(index: Index, query: str, doc_id: str, *, steer: Steer | None = None) -> RankExplanation:
+    """The rank of a document for a query, exact however far down, and what keeps it from ranking higher."""
+    position = index.documents.position(doc_id)
+    weighed = index.query(query, steer=steer)
+    scores, matched = index.searcher.scores(weighed.ids, weighed.weights)
+    hits = np.flatnonzero(matched)
+    order = hits[np.lexsort((hits, -scores[hits]))]
+    places = np.flatnonzero(order == position)
+    place = int(places[0]) if len(places) else len(order)
+    own = index.searcher.document_weights(position, weighed.ids)
+    document = index.documents.at([position])[0]
+    return RankExplanation(
+        query=query,
+        id=doc_id,
+        title=document.title,
+        rank=place + 1 if len(places) else None,
+        score=float(scores[position]),
+        found=len(order),
+        explanation=explain(index, weighed, position, id=doc_id, score=float(scores[position])),
+        missing=tuple(concept for concept in index.concepts(weighed) if own[weighed.ids == concept.id] == 0),
+        above=_comparison(index, weighed, position, order, place - 1, scores) if place else None,
+        best=_comparison(index, weighed, position, order, 0, scores) if place else None,
+    )
+
+
+def _comparison(
+    index: Index, query: Query, position: int, order: np.ndarray, place: int, scores: np.ndarray
+) -> Comparison:
+    other = int(order[place])
+    document = index.documents.at([other])[0]
+    mine = index.searcher.document_weights(position, query.ids).tolist()
+    theirs = index.searcher.document_weights(other, query.ids).tolist()
+    differences = [
+        Difference(concept, index.lexicon.label(concept), weight, ours, other, weight * (other - ours))
+        for concept, weight, ours, other in zip(query.ids.tolist(), query.weights.tolist(), mine, theirs, strict=True)
+        if ours != other
+    ]
+    differences.sort(key=lambda difference: (-abs(difference.value), difference.concept))
+    return Comparison(
+        rank=place + 1,
+        id=document.id,
+        title=document.title,
+        score=float(scores[other]),
+        gap=float(scores[other] - scores[position]),
+        differences=tuple(differences),
+    )
+
+
+def _compared(other: Comparison) -> list[str]:
+    longest = max((abs(difference.value) for difference in other.differences), default=0.0)
+    lines = [f"rank {other.rank}, {other.id}, scores {other.gap:.3f} more ({other.score:.3f}):"]
+    for difference in other.differences[:SHOWN]:
+        name = f"#{difference.concept} {difference.label}"
+        has = f"it has {difference.other:.3f}, this one {difference.document:.3f}"
+        lines.append(f"  {bar(difference.value, longest)} {difference.value:+8.3f}  {name}  ({has})")
+    left = other.differences[SHOWN:]
+    if left:
+        lines.append(f"  {'':{len(bar(1, 1))}} {sum(difference.value for difference in left):+8.3f}  {len(left)} more")
+    return lines

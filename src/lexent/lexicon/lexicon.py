@@ -1,0 +1,162 @@
+"""A lexicon: a sparse autoencoder for one encoder, and a name for each of its latents."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lexent.artifact import MANIFEST, check_sizes, read_manifest
+from lexent.errors import MismatchError, NotFoundError
+from lexent.lexicon.concepts import Concept, Concepts
+from lexent.types import RowCodes, States
+
+if TYPE_CHECKING:
+    from lexent.coders.sae import SparseAutoencoder
+    from lexent.encoders import Encoder
+
+CARD = "README.md"
+
+
+@dataclass(frozen=True, slots=True)
+class LexiconInfo:
+    """What a lexicon says of itself."""
+
+    name: str
+    encoder_id: str
+    encoder_fingerprint: str
+    level: str = "tokens"
+    """The states it reads: tokens or pooled."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """How it was trained and what was measured; free form."""
+
+
+class Lexicon:
+    """Codes states and names the codes."""
+
+    def __init__(self, sae: SparseAutoencoder, concepts: Concepts, info: LexiconInfo) -> None:
+        self.sae = sae
+        self.concepts = concepts
+        self.info = info
+        self._hash: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def size(self) -> int:
+        """How many latents there are."""
+        return self.sae.config.d_sae
+
+    @property
+    def encoder_id(self) -> str:
+        return self.info.encoder_id
+
+    @property
+    def encoder_fingerprint(self) -> str:
+        return self.info.encoder_fingerprint
+
+    @property
+    def hash(self) -> str:
+        """Changes when the codes would; names may change freely."""
+        if self._hash is None:
+            self._hash = self.sae.hash()
+        return self._hash
+
+    def codes(self, states: States, *, k: int) -> RowCodes:
+        """The k strongest latents of each state."""
+        return self.sae.encode(states, k=k)
+
+    def label(self, latent: int) -> str:
+        return self.concepts[latent].label
+
+    def concept(self, latent: int) -> Concept:
+        return self.concepts[latent]
+
+    def resolve(self, name: str | int) -> Concept:
+        """The concept of that number or name; an unknown one raises an error that suggests the nearest."""
+        return self.concepts.resolve(name)
+
+    def find(self, text: str, limit: int = 10) -> list[Concept]:
+        """Concepts whose names hold the words of the text."""
+        return self.concepts.find(text, limit=limit)
+
+    def neighbours(self, latent: int, limit: int = 8) -> list[tuple[Concept, float]]:
+        """The concepts whose directions are nearest, with the cosine."""
+        rows = self.sae.decoder_rows
+        cosine = rows @ rows[latent]
+        cosine[latent] = -np.inf
+        return [(self.concepts[int(other)], float(cosine[other])) for other in np.argsort(-cosine)[:limit]]
+
+    def check(self, encoder: Encoder) -> None:
+        """Refuse an encoder that this lexicon was not trained for."""
+        if encoder.fingerprint != self.encoder_fingerprint:
+            raise MismatchError(
+                f'the lexicon "{self.name}" was trained for the encoder "{self.encoder_id}" '
+                f'({self.encoder_fingerprint}), not for "{encoder.id}" ({encoder.fingerprint}); '
+                f"train one for it: lexent train TEXTS --encoder {encoder.id} --out DIR"
+            )
+
+    def save(self, out: str | Path, *, card: str = "", overwrite: bool = False) -> Path:
+        """Write beside and rename: the folder holds the old lexicon or the new one, never a part."""
+        from lexent import artifact
+
+        with artifact.new_folder(Path(out), kind="lexicon", overwrite=overwrite) as folder:
+            with artifact.disk_errors(folder):
+                self.sae.save(folder)
+                self.concepts.save(folder)
+                if card:
+                    (folder / CARD).write_text(card)
+            head = {"kind": "lexicon", "format": artifact.FORMAT_VERSION, "lexent": artifact.lexent_version()}
+            files = artifact.describe_files(folder)
+            artifact.write_json(folder / artifact.MANIFEST, {**head, **asdict(self.info), "files": files})
+        return Path(out)
+
+    @staticmethod
+    def random(encoder: Encoder, *, size: int = 256, k: int = 8, seed: int = 0) -> Lexicon:
+        """Random directions: enough to try the pipeline without training."""
+        from lexent.coders.sae import SAEConfig, SparseAutoencoder
+
+        rows = np.random.default_rng(seed).standard_normal((size, encoder.dim)).astype(np.float32)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        sae = SparseAutoencoder(
+            SAEConfig(encoder.dim, size, k, tied=True),
+            encoder=rows,
+            decoder=None,
+            b_enc=np.zeros(size, np.float32),
+            b_dec=np.zeros(encoder.dim, np.float32),
+        )
+        concepts = Concepts([Concept(latent, f"concept {latent}") for latent in range(size)])
+        return Lexicon(sae, concepts, LexiconInfo(f"random-{size}", encoder.id, encoder.fingerprint))
+
+
+def shipped() -> dict[str, Path]:
+    """The lexicons that come with Lexent, by name."""
+    root = Path(str(resources.files("lexent.lexicon"))) / "shipped"
+    return {path.parent.name: path.parent for path in sorted(root.glob(f"*/{MANIFEST}"))}
+
+
+def load(lexicon: str | Path | Lexicon | None = None) -> Lexicon:
+    """A lexicon by folder or by the name of a shipped one; the shipped default where none is given."""
+    from lexent.coders.sae import SparseAutoencoder
+    from lexent.encoders.encoder import DEFAULT
+
+    if isinstance(lexicon, Lexicon):
+        return lexicon
+    name = str(lexicon) if lexicon is not None else DEFAULT
+    folder = Path(name) if Path(name).is_dir() else shipped().get(name)
+    if folder is None:
+        raise NotFoundError(
+            f'no lexicon "{name}": neither a folder nor one of the shipped ones ({", ".join(shipped()) or "none"}); '
+            f"train one: lexent train TEXTS --out {name}"
+        )
+    manifest = read_manifest(folder, kind="lexicon")
+    remedy = f"train it again: lexent train TEXTS --out {folder}"
+    check_sizes(folder, {file: facts["size"] for file, facts in manifest["files"].items()}, remedy=remedy)
+    info = LexiconInfo(**{name: manifest[name] for name in LexiconInfo.__dataclass_fields__})
+    sae = SparseAutoencoder.load(folder)
+    return Lexicon(sae, Concepts.load(folder, size=sae.config.d_sae), info)

@@ -1,0 +1,48 @@
+"""From a trained autoencoder and texts to a lexicon in which every latent that can fire has a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lexent.errors import InputError
+from lexent.lexicon.concepts import Concepts
+from lexent.lexicon.lexicon import Lexicon, LexiconInfo
+from lexent.lexicon.names import ContextSpans, name_all
+from lexent.lexicon.statistics import Statistics, collect
+
+if TYPE_CHECKING:
+    from lexent.coders.sae import SparseAutoencoder
+    from lexent.encoders import Encoder
+
+
+def named_lexicon(
+    sae: SparseAutoencoder,
+    texts: Sequence[str],
+    *,
+    encoder: Encoder,
+    info: LexiconInfo,
+    progress: Callable[[int], None] | None = None,
+) -> Lexicon:
+    """Name the latents by what they fire on in the texts; latents that never fire are dropped."""
+    statistics = collect(texts, encoder=encoder, sae=sae, progress=progress)
+    concepts = name_all(statistics, texts, _spans(statistics, texts, encoder))
+    live = np.array([concept.id for concept in concepts if concept.label], dtype=np.int64)
+    if not len(live):
+        raise InputError("no latent fires on the texts given for naming; give more text")
+    renumbered = [replace(concepts[latent], id=place) for place, latent in enumerate(live)]
+    return Lexicon(sae.kept(live), Concepts(renumbered), info)
+
+
+def _spans(statistics: Statistics, texts: Sequence[str], encoder: Encoder) -> ContextSpans:
+    wanted = np.unique(statistics.contexts[:, :, 0])
+    wanted = wanted[wanted >= 0]
+    spans = {}
+    for start in range(0, len(wanted), 4096):
+        part = wanted[start : start + 4096]
+        for text, tokens in zip(part, encoder.tokenize([texts[at] for at in part], kind="document"), strict=True):
+            spans[int(text)] = tokens.spans
+    return ContextSpans(spans)

@@ -1,0 +1,45 @@
+"""Stages 1 to 3 in one stream: texts to pooled concept vectors, never holding more than a batch of states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lexent.types import Kind, SparseVectors
+
+if TYPE_CHECKING:
+    from lexent.encoders import Encoder
+    from lexent.lexicon import Lexicon
+    from lexent.recipes import Recipe
+
+
+def represent(
+    texts: Sequence[str],
+    *,
+    kind: Kind,
+    encoder: Encoder,
+    lexicon: Lexicon,
+    recipe: Recipe,
+    progress: Callable[[int], None] | None = None,
+) -> SparseVectors:
+    """The concepts of each text, pooled over its tokens and not yet transformed, in the order of the texts.
+
+    progress is called with the number of texts done since its last call.
+    """
+    from lexent.weighting import pool
+
+    lexicon.check(encoder)
+    parts: list[SparseVectors] = []
+    positions: list[np.ndarray] = []
+    for rows, states in encoder.batches(texts, kind=kind, level=recipe.level, specials=recipe.specials):
+        codes = lexicon.codes(states, k=recipe.k)
+        parts.append(pool(codes, size=lexicon.size, how=recipe.pool))
+        positions.append(rows)
+        if progress is not None:
+            progress(len(rows))
+    vectors = SparseVectors.concatenate(parts, size=lexicon.size)
+    if not positions:
+        return vectors
+    return vectors.take(np.argsort(np.concatenate(positions), kind="stable"))

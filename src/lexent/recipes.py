@@ -1,0 +1,93 @@
+"""A recipe names one choice for each stage of the pipeline. The papers are recipes, not code paths."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any, Literal, get_args
+
+from lexent.errors import InputError, NotFoundError
+from lexent.types import Level
+
+IdfMode = Literal["lucene", "okapi", "okapi-floor0", "clsr", "none"]
+Pool = Literal["sum", "max"]
+
+
+@dataclass(frozen=True, slots=True)
+class BM25:
+    """BM25 over latent terms, with query weights."""
+
+    k1: float = 2.0
+    """How soon a concept that a document repeats stops adding to the score; higher is later."""
+    b: float = 0.4
+    """How much long documents are held back; 0 not at all, 1 fully."""
+    idf: IdfMode = "lucene"
+    """How rare concepts count for more than common ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One choice for each stage: encode, code, pool, weigh, match."""
+
+    name: str
+    level: Level = "tokens"
+    """encode: a state per token, or one per text."""
+    specials: bool = True
+    """encode: keep the states of special tokens such as [CLS] and [SEP]."""
+    k: int = 16
+    """code: how many latents a state may have; at most what the lexicon was trained for is usual, not required."""
+    pool: Pool = "sum"
+    """pool: how the codes of a text's tokens become one vector."""
+    power: float = 0.5
+    """pool: the exponent of the transform after pooling; 0.5 is the square root, 1 the identity."""
+    weighting: BM25 = field(default_factory=BM25)
+    """weigh: the scoring formula."""
+    document_cap: int | None = None
+    """weigh: keep at most this many of a document's strongest latents."""
+    query_cap: int | None = None
+    """weigh: keep at most this many of a query's strongest latents."""
+    prune: float = 0.0
+    """weigh: share of the latents, the most frequent ones of the collection, that queries ignore."""
+
+    def __post_init__(self) -> None:
+        _check(self.k >= 1, "k", self.k, "1 or more")
+        _check(0 < self.power <= 2, "power", self.power, "above 0, at most 2")
+        _check(self.weighting.k1 >= 0, "k1", self.weighting.k1, "0 or more")
+        _check(0 <= self.weighting.b <= 1, "b", self.weighting.b, "from 0 to 1")
+        _check(self.weighting.idf in get_args(IdfMode), "idf", self.weighting.idf, ", ".join(get_args(IdfMode)))
+        _check(self.pool in get_args(Pool), "pool", self.pool, ", ".join(get_args(Pool)))
+        _check(0 <= self.prune < 1, "prune", self.prune, "from 0 to below 1")
+        for name, cap in (("document_cap", self.document_cap), ("query_cap", self.query_cap)):
+            _check(cap is None or cap >= 1, name, cap, "1 or more, or none")
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> Recipe:
+        return Recipe(**{**values, "weighting": BM25(**values["weighting"])})
+
+    def changed(self, **settings: Any) -> Recipe:
+        """This recipe with other settings; those that are None stay. k1, b and idf reach into the weighting."""
+        given = {name: value for name, value in settings.items() if value is not None}
+        formula = {name: given.pop(name) for name in ("k1", "b", "idf") if name in given}
+        return replace(self, weighting=replace(self.weighting, **formula), **given)
+
+
+def _check(good: bool, name: str, given: object, allowed: str) -> None:
+    if not good:
+        raise InputError(f"{name} is {given}; allowed: {allowed}")
+
+
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (Recipe(name="latent-terms"),)}
+
+
+def get(recipe: str | Recipe) -> Recipe:
+    """The recipe of that name; a recipe is returned as it is."""
+    if isinstance(recipe, Recipe):
+        return recipe
+    if recipe in RECIPES:
+        return RECIPES[recipe]
+    near = get_close_matches(recipe, RECIPES, n=1)
+    hint = f'; did you mean "{near[0]}"?' if near else ""
+    raise NotFoundError(f'no recipe named "{recipe}"{hint} recipes: {", ".join(RECIPES)}')

@@ -1,0 +1,96 @@
+"""What a search gives back. Every hit can explain itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+if TYPE_CHECKING:
+    from lexent.explain.attribution import ConceptTokens
+    from lexent.explain.contributions import Explanation
+    from lexent.search.engine import Index
+    from lexent.search.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class QueryConcept:
+    """A concept of a query, with its weight after idf and steering."""
+
+    id: int
+    label: str
+    weight: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"id": self.id, "label": self.label, "weight": self.weight}
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document that was found."""
+
+    rank: int
+    id: str
+    score: float
+    title: str
+    text: str
+    metadata: Mapping[str, Any]
+    position: int = field(repr=False)
+    """Where the document stands in its index."""
+    query: Query = field(repr=False, compare=False)
+    index: Index = field(repr=False, compare=False)
+
+    def explain(self, top: int | None = None) -> Explanation:
+        """The score as named contributions, strongest first; with `top`, the others are summed in its rest."""
+        from lexent.explain.contributions import explain
+
+        explanation = explain(self.index, self.query, self.position, id=self.id, score=self.score)
+        return explanation if top is None else explanation.top(top)
+
+    def tokens(self, concept: str | int) -> ConceptTokens:
+        """Which words of the query and of this document raised a concept. Encodes both again."""
+        from lexent.explain.attribution import tokens
+
+        return tokens(self, concept)
+
+    def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
+        explanation = self.explain(contributions)
+        return {
+            "rank": self.rank,
+            "id": self.id,
+            "score": self.score,
+            "title": self.title,
+            "text": self.text,
+            "contributions": [asdict(part) for part in explanation.contributions],
+            "rest": explanation.rest,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Results(Sequence[Hit]):
+    """The hits of one query, best first, and the concepts that it was searched by, strongest first."""
+
+    query: str
+    concepts: tuple[QueryConcept, ...]
+    hits: tuple[Hit, ...]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[place]
+
+    def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
+        """As JSON has it. contributions: at most this many a hit; the others are summed in its "rest"."""
+        return {
+            "query": self.query,
+            "concepts": [concept.to_dict() for concept in self.concepts],
+            "hits": [hit.to_dict(contributions=contributions) for hit in self.hits],
+        }

@@ -1,0 +1,83 @@
+"""Steering: a caller turns named concepts of a query up, down or off, or adds them.
+
+A factor multiplies a concept's weight: 0 removes it, 1 leaves it, 2 doubles it. A concept that the query does not
+contain is added: its base weight is the mean weight of the query's own concepts (before idf), so a factor of 2 gives it
+twice the strength of a typical concept of this query. A concept that two names reach gets both factors, multiplied.
+Concepts that the recipe prunes stay pruned.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lexent.errors import InputError, NotFoundError
+from lexent.types import SparseVectors
+
+if TYPE_CHECKING:
+    from lexent.lexicon import Lexicon
+
+Steer = Mapping[str | int, float]
+"""Factors by concept: a label, a word of labels, "#812" or 812."""
+
+
+def steered(vector: SparseVectors, steer: Steer, *, lexicon: Lexicon) -> SparseVectors:
+    """The one query of `vector` (before idf), with the factors applied."""
+    ids, values = vector.of(0)
+    weights = dict(zip(ids.tolist(), values.tolist(), strict=True))
+    base = float(values.mean()) if len(values) else 1.0
+    factors: dict[int, float] = {}
+    for name, factor in steer.items():
+        for concept in targets(name, ids.tolist(), lexicon=lexicon):
+            factors[concept] = factors.get(concept, 1.0) * _checked(name, factor)
+    for concept, factor in factors.items():
+        weights[concept] = weights.get(concept, base) * factor
+    order = sorted(weights)
+    return SparseVectors(
+        ids=np.array(order, dtype=np.int32),
+        values=np.array([weights[concept] for concept in order], dtype=np.float32),
+        offsets=np.array([0, len(order)], dtype=np.int64),
+        size=vector.size,
+    )
+
+
+def targets(name: str | int, active: Sequence[int], *, lexicon: Lexicon) -> list[int]:
+    """The concepts that a name means, where a query has the `active` ones.
+
+    A number, "#number" or an exact label means one concept. Any other name means every active concept whose label has
+    the name's words, side by side and whole; where none has, the one that the lexicon finds closest.
+    """
+    if isinstance(name, int) or name.strip().startswith("#"):
+        return [lexicon.resolve(name).id]
+    named = [concept for concept in active if has_words(lexicon.label(concept), name)]
+    try:
+        closest = lexicon.resolve(name)
+    except NotFoundError:
+        if named:
+            return named
+        raise
+    exact = closest.label.casefold() == name.strip().casefold()
+    return named if named and not exact else [closest.id]
+
+
+def has_words(label: str, name: str) -> bool:
+    """Whether the words of `name` stand side by side among the words of `label`."""
+    wanted, words = _words(name), _words(label)
+    starts = range(len(words) - len(wanted) + 1)
+    return bool(wanted) and any(words[start : start + len(wanted)] == wanted for start in starts)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+def _checked(name: str | int, factor: float) -> float:
+    if not math.isfinite(factor) or factor < 0:
+        raise InputError(
+            f'the factor of "{name}" is {factor}; allowed: 0 (removes it) or more, 1 leaves it, 2 doubles it'
+        )
+    return float(factor)

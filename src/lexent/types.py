@@ -1,0 +1,150 @@
+"""The containers that travel between stages. All are frozen; arrays are never passed as bare tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+    from scipy.sparse import csr_matrix
+
+Kind = Literal["query", "document"]
+"""Which side of the search a text stands on: encoders put their own prompt before each."""
+
+Level = Literal["tokens", "pooled"]
+"""What an encoder gives: a state per token, or one vector per text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One text to be found."""
+
+    id: str
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def content(self) -> str:
+        """What is encoded: the title, a space and the text, as BEIR joins them."""
+        return f"{self.title} {self.text}".strip() if self.title else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of one text, as its encoder sees them."""
+
+    strings: list[str]
+    spans: NDArray[np.int64]  # [n_tokens, 2], character offsets into the text; (0, 0) for special tokens
+    special: NDArray[np.bool_]  # [n_tokens]
+
+    def __len__(self) -> int:
+        return len(self.strings)
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """Dense states of some texts: text i owns the rows offsets[i] to offsets[i + 1]."""
+
+    values: torch.Tensor  # float[n_rows, d_in], on the encoder's device, in its precision
+    offsets: NDArray[np.int64]  # [n_texts + 1]
+
+    @property
+    def n_texts(self) -> int:
+        return len(self.offsets) - 1
+
+    def numpy(self) -> NDArray[np.float32]:
+        """The rows as float32, on the host."""
+        return self.values.float().cpu().numpy()
+
+    def of(self, text: int) -> NDArray[np.float32]:
+        """float32[n_rows_of_text, d_in]: the rows of one text."""
+        start, stop = self.offsets[text], self.offsets[text + 1]
+        return self.values[int(start) : int(stop)].float().cpu().numpy()
+
+
+@dataclass(frozen=True, slots=True)
+class RowCodes:
+    """The latents of each row of some States, strongest first. Unused places hold the value 0."""
+
+    ids: NDArray[np.int32]  # [n_rows, k]
+    values: NDArray[np.float32]  # [n_rows, k], never negative
+    offsets: NDArray[np.int64]  # [n_texts + 1], as in States
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVectors:
+    """Sparse vectors in CSR form: vector i owns the entries offsets[i] to offsets[i + 1], ids ascending."""
+
+    ids: NDArray[np.int32]  # [n_entries]
+    values: NDArray[np.float32]  # [n_entries], positive
+    offsets: NDArray[np.int64]  # [n_vectors + 1]
+    size: int  # how many latents there are
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def of(self, vector: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The ids and values of one vector."""
+        part = slice(self.offsets[vector], self.offsets[vector + 1])
+        return self.ids[part], self.values[part]
+
+    def sums(self) -> NDArray[np.float32]:
+        """float32[n_vectors]: the L1 length of each vector."""
+        totals = np.concatenate([[0.0], np.cumsum(self.values, dtype=np.float64)])
+        return (totals[self.offsets[1:]] - totals[self.offsets[:-1]]).astype(np.float32)
+
+    def to_scipy(self) -> csr_matrix:
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix((self.values, self.ids, self.offsets), shape=(len(self), self.size))
+
+    @staticmethod
+    def concatenate(parts: Sequence[SparseVectors], *, size: int) -> SparseVectors:
+        """The vectors of all parts, in order."""
+        counts = [np.diff(part.offsets) for part in parts]
+        return SparseVectors(
+            ids=np.concatenate([np.empty(0, np.int32), *(part.ids for part in parts)]),
+            values=np.concatenate([np.empty(0, np.float32), *(part.values for part in parts)]),
+            offsets=np.concatenate([np.zeros(1, np.int64), *counts]).cumsum(),
+            size=size,
+        )
+
+    def take(self, order: NDArray[np.int64]) -> SparseVectors:
+        """The vectors at the given positions, in that order."""
+        counts = np.diff(self.offsets)[order]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        entries = np.repeat(self.offsets[:-1][order] - offsets[:-1], counts) + np.arange(offsets[-1])
+        return SparseVectors(ids=self.ids[entries], values=self.values[entries], offsets=offsets, size=self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """One concept's part of a score: value = query * document."""
+
+    concept: int
+    label: str
+    query: float
+    document: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenShare:
+    """What one token of a text gave to a concept."""
+
+    token: str
+    start: int
+    stop: int
+    share: float
+
+
+def batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """The items in runs of at most `size`."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

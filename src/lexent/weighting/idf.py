@@ -1,0 +1,27 @@
+"""How much a latent counts for, by the number of documents that have it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.recipes import IdfMode
+
+
+def idf(df: NDArray[np.int64], n_documents: int, mode: IdfMode) -> NDArray[np.float64]:
+    """float64[n_latents]: the weight of each latent that `df` documents of `n_documents` have.
+
+    "okapi" is negative for latents of more than half the documents; the other modes never are.
+    """
+    n = df.astype(np.float64)
+    odds = (n_documents - n + 0.5) / (n + 0.5)
+    if mode == "lucene":
+        return np.log1p(odds)
+    if mode == "okapi":
+        return np.log(odds)
+    if mode == "okapi-floor0":
+        return np.maximum(np.log(odds), 0.0)
+    if mode == "clsr":
+        # ln(N / (1 + df)) falls below 0 for a latent of all documents only: such a latent tells nothing, so 0.
+        return np.maximum(np.log(max(n_documents, 1) / (1.0 + n)), 0.0)
+    return np.ones(len(n))

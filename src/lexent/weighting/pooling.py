@@ -1,0 +1,82 @@
+"""Pool: the codes of a text's rows become one sparse vector, which is then transformed and capped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lexent.errors import InputError
+from lexent.types import RowCodes, SparseVectors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lexent.recipes import Pool
+
+
+def pool(codes: RowCodes, *, size: int, how: Pool) -> SparseVectors:
+    """One vector a text: each latent's sum, or its maximum, over the text's rows. Sums are made in float64."""
+    from lexent.weighting import kernels
+
+    # The kernel indexes an array of `size` places by these ids, unchecked.
+    if codes.ids.size and (int(codes.ids.min()) < 0 or int(codes.ids.max()) >= size):
+        raise InputError(f"codes hold latents from {codes.ids.min()} to {codes.ids.max()}; allowed: 0 to {size - 1}")
+    ids, values, counts = kernels.pool(codes.ids, codes.values, codes.offsets, size, how == "max")
+    return SparseVectors(ids=ids, values=values, offsets=_offsets(counts), size=size)
+
+
+def transform(vectors: SparseVectors, *, power: float, cap: int | None = None) -> SparseVectors:
+    """Each value to the given power, then at most the `cap` strongest of each vector; ties go to the lower id."""
+    values = _powered(vectors.values, power)
+    changed = SparseVectors(ids=vectors.ids, values=values, offsets=vectors.offsets, size=vectors.size)
+    counts = np.diff(vectors.offsets)
+    if cap is None or not len(counts) or int(counts.max()) <= cap:
+        return changed
+    from lexent.weighting import kernels
+
+    kept = kernels.strongest(values, vectors.offsets, cap)
+    return SparseVectors(
+        ids=vectors.ids[kept],
+        values=values[kept],
+        offsets=_offsets(np.minimum(counts, cap)),
+        size=vectors.size,
+    )
+
+
+def pool_reference(codes: RowCodes, *, size: int, how: Pool) -> SparseVectors:
+    """What `pool` gives, the obvious way."""
+    parts = []
+    for text in range(len(codes.offsets) - 1):
+        rows = slice(codes.offsets[text], codes.offsets[text + 1])
+        ids, values = codes.ids[rows].ravel(), codes.values[rows].ravel()
+        dense = np.zeros(size, np.float64)
+        (np.add if how == "sum" else np.maximum).at(dense, ids[values > 0], values[values > 0])
+        found = np.flatnonzero(dense)
+        parts.append(_single(found, dense[found], size))
+    return SparseVectors.concatenate(parts, size=size)
+
+
+def transform_reference(vectors: SparseVectors, *, power: float, cap: int | None = None) -> SparseVectors:
+    """What `transform` gives, the obvious way."""
+    parts = []
+    for vector in range(len(vectors)):
+        ids, values = vectors.of(vector)
+        values = _powered(values, power)
+        kept = np.sort(np.lexsort((ids, -values))[:cap])
+        parts.append(_single(ids[kept], values[kept], vectors.size))
+    return SparseVectors.concatenate(parts, size=vectors.size)
+
+
+def _powered(values: NDArray[np.float32], power: float) -> NDArray[np.float32]:
+    if power == 1:
+        return values
+    return np.sqrt(values) if power == 0.5 else np.power(values, np.float32(power))
+
+
+def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
+def _single(ids: NDArray[np.integer], values: NDArray[np.floating], size: int) -> SparseVectors:
+    return SparseVectors(ids.astype(np.int32), values.astype(np.float32), np.array([0, len(ids)]), size)
