@@ -47,6 +47,15 @@ def test_an_old_folder_is_replaced_only_when_asked(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a"]
 
 
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    write(tmp_path / "a", "one")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    write(tmp_path / "link", "two", overwrite=True)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "a" / "text").read_text() == "two"
+    assert names(tmp_path) == ["a", "link"]
+
+
 def test_a_failed_write_leaves_the_old_folder(tmp_path: Path) -> None:
     target = tmp_path / "a"
     write(target, "one")

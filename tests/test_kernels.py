@@ -116,7 +116,7 @@ def test_a_document_out_of_range_is_refused_not_written_to() -> None:
     postings = Postings.of(csr([{0: 1.0}, {0: 1.0}]))
     hostile = Postings(postings.offsets, np.array([0, 2**30], np.int32), postings.weights, n_documents=2)
     searcher = Searcher(hostile, Recipe(name="test"))
-    with pytest.raises(ArtifactError, match="lexent verify"):
+    with pytest.raises(ArtifactError, match="build it again: lexent index"):
         searcher.top_weighted(csr([{0: 1.0}]), 2)
     with pytest.raises(ArtifactError, match="damaged"):
         searcher.scores(np.array([0], np.int32), np.array([1.0], np.float32))

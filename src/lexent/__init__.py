@@ -1,0 +1,77 @@
+"""Turn any dense text retriever into a readable, steerable, exact search engine.
+
+    index = lexent.index("papers.jsonl", out="papers.lexent")
+    hits = index.search("do statins prevent dementia?", k=10)
+    print(hits[0].explain())
+
+Every name is loaded when it is first used, so that `import lexent` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lexent.artifact import lexent_version
+    from lexent.encoders import load as load_encoder
+    from lexent.errors import LexentError
+    from lexent.evaluation.evaluate import evaluate
+    from lexent.lexicon import Lexicon
+    from lexent.lexicon import load as load_lexicon
+    from lexent.lexicon.train import train
+    from lexent.recipes import Recipe
+    from lexent.search import Index
+    from lexent.search.build import index
+    from lexent.types import Document
+
+    open = Index.open
+    __version__ = lexent_version()
+
+_PLACES = {
+    "Document": "lexent.types:Document",
+    "Index": "lexent.search:Index",
+    "Lexicon": "lexent.lexicon:Lexicon",
+    "LexentError": "lexent.errors:LexentError",
+    "Recipe": "lexent.recipes:Recipe",
+    "evaluate": "lexent.evaluation.evaluate:evaluate",
+    "index": "lexent.search.build:index",
+    "load_encoder": "lexent.encoders:load",
+    "load_lexicon": "lexent.lexicon:load",
+    "open": "lexent.search:Index.open",
+    "train": "lexent.lexicon.train:train",
+}
+
+__all__ = [
+    "Document",
+    "Index",
+    "LexentError",
+    "Lexicon",
+    "Recipe",
+    "__version__",
+    "evaluate",
+    "index",
+    "load_encoder",
+    "load_lexicon",
+    "open",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from lexent.artifact import lexent_version
+
+        return lexent_version()
+    if name not in _PLACES:
+        raise AttributeError(f'module "lexent" has no attribute "{name}"; it has: {", ".join(__all__)}')
+    module, _, path = _PLACES[name].partition(":")
+    found: Any = import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

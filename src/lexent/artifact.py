@@ -107,7 +107,7 @@ def new_folder(path: Path, *, kind: ArtifactKind, overwrite: bool = False) -> It
     The caller writes the manifest last. What stood at `path` stays until then, and for good when anything fails or the
     process is killed. Leftovers of killed runs are removed at the next write.
     """
-    path = path.absolute()
+    path = path.resolve()  # a link stays a link: what it points to is replaced
     check_target(path, kind=kind, overwrite=overwrite)
     work = _sibling(path, "new")
     _active.add(work)

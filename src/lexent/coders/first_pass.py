@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ROWS = 128
 """States at a time: their 32-bit products with 32,768 latents fill half of a common third-level cache."""
 BLOCK = 64
+NEVER = np.float32(-1e30)
+"""Stands for minus infinity, which fast floating-point code may not meet."""
 
 
 class FirstPass:
@@ -45,19 +47,18 @@ class FirstPass:
         if scale is None:
             scale = (np.maximum(np.abs(rows).max(axis=1), 1e-12) / 127).astype(np.float32)
             coarse = np.round(rows / scale[:, None]).astype(np.int8)
-            rounding = np.linalg.norm(rows - coarse * scale[:, None], axis=1).astype(np.float32)
+            rounding = np.linalg.norm(rows - coarse * scale[:, None], axis=1).max()
         else:
-            coarse, rounding = rows, np.zeros(m, np.float32)
+            coarse, rounding = rows, 0.0
         self.exact = np.ascontiguousarray(rows)
         self.exact_scale = scale if rows.dtype == np.int8 else np.ones(m, np.float32)
         length = np.linalg.norm(coarse.astype(np.float32), axis=1) * scale
         self.coarse = torch.from_numpy(_pad(coarse, padded, 0)).t()
         self.scale = _pad(scale, padded, 0.0)
-        self.bias = _pad(b_enc.astype(np.float32), padded, -np.inf)
+        self.bias = _pad(b_enc.astype(np.float32), padded, NEVER)
         self.length = _pad(length.astype(np.float32), padded, 0.0)
-        self.rounding = _pad(rounding, padded, 0.0)
+        self.rounding = np.float32(rounding)
         self.b_dec = torch.from_numpy(b_dec)
-        self.m = m
 
     def encode(self, states: torch.Tensor, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """ids int32[n, k] and activations float32[n, k], strongest first; places without an active latent hold 0."""
@@ -66,13 +67,17 @@ class FirstPass:
         n = len(states)
         ids = np.zeros((n, k), np.int32)
         values = np.zeros((n, k), np.float32)
+        # One buffer for all rounds: a fresh one of this size would be given by the system page by page each time.
+        buffer = torch.empty(ROWS, len(self.scale), dtype=torch.int32)
+        rounded = torch.zeros(ROWS, states.shape[1], dtype=torch.int8)
         with ThreadPoolExecutor(torch.get_num_threads()) as pool, torch.inference_mode():
             for start in range(0, n, ROWS):
                 centred = states[start : start + ROWS].float() - self.b_dec
                 step = centred.abs().amax(dim=1).clamp_min(1e-12) / 127
-                rounded = (centred / step[:, None]).round_()
-                error = (centred - rounded * step[:, None]).norm(dim=1).numpy()
-                products = torch._int_mm(_at_least(rounded.to(torch.int8), 17), self.coarse).numpy()
+                whole = (centred / step[:, None]).round_()
+                error = (centred - whole * step[:, None]).norm(dim=1).numpy()
+                rounded[: len(whole)] = whole
+                products = torch._int_mm(rounded, self.coarse, out=buffer).numpy()
                 x, norm, steps = centred.numpy(), centred.norm(dim=1).numpy(), step.numpy()
                 parts = np.array_split(np.arange(len(centred)), torch.get_num_threads())
                 list(
@@ -93,53 +98,62 @@ def _pad(array: NDArray[Any], length: int, fill: float) -> NDArray[Any]:
     return out
 
 
-def _at_least(rows: torch.Tensor, n: int) -> torch.Tensor:
-    """Rows of zeros behind the given ones where they are fewer than n: the 8-bit product asks for more than 16."""
-    import torch
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def _bounds(product, scale, bias, length, step, error, slack, upper, top_upper):  # type: ignore[no-untyped-def]
+    """Upper bounds of all pre-activations, and their maxima over blocks.
 
-    return rows if len(rows) >= n else torch.cat([rows, rows.new_zeros(n - len(rows), rows.shape[1])])
+    Block b holds the columns b, b + blocks, b + 2 * blocks, ..., so that both loops run through memory in order.
+    """
+    blocks = len(top_upper)
+    for j in range(len(scale)):
+        upper[j] = np.float32(product[j]) * (scale[j] * step) + (bias[j] + length[j] * error + slack)
+    top_upper[:] = NEVER
+    for start in range(0, len(scale), blocks):
+        part = upper[start : start + blocks]
+        for block in range(blocks):
+            if part[block] > top_upper[block]:
+                top_upper[block] = part[block]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@numba.njit(cache=True, nogil=True, fastmath=True)
 def _refine(products, steps, errors, norms, x, scale, bias, length, rounding, exact, exact_scale, rows, ids, values):  # type: ignore[no-untyped-def]
     m, k = len(scale), ids.shape[1]
     blocks = m // BLOCK
     upper = np.empty(m, np.float32)
     top_upper = np.empty(blocks, np.float32)
-    best_lower = np.empty(k, np.float32)
+    best = np.empty(k, np.float32)
+    longest = length.max()
     for row in rows:
-        step, error, norm = steps[row], errors[row] * np.float32(1.0001), norms[row] * np.float32(1.0001)
-        product = products[row]
-        best_lower[:] = 0.0  # an activation is positive, so 0 is a lower bound to beat from the start
+        error, slack = errors[row] * np.float32(1.0001), rounding * norms[row] * np.float32(1.0001)
+        _bounds(products[row], scale, bias, length, steps[row], error, slack, upper, top_upper)
+        # The latent behind a block's maximum is at least twice its margin below that. Activations are above 0.
+        margin = 2 * (longest * error + slack)
+        best[:] = margin
         for block in range(blocks):
-            most, most_lower = np.float32(-np.inf), np.float32(-np.inf)
-            for j in range(block * BLOCK, block * BLOCK + BLOCK):
-                guess = np.float32(product[j]) * (scale[j] * step) + bias[j]
-                margin = length[j] * error + rounding[j] * norm
-                upper[j] = guess + margin
-                most = max(most, guess + margin)
-                most_lower = max(most_lower, guess - margin)
-            top_upper[block] = most
-            if most_lower > best_lower[k - 1]:
+            bound = top_upper[block]
+            if bound > best[k - 1]:
                 place = k - 1
-                while place > 0 and best_lower[place - 1] < most_lower:
-                    best_lower[place] = best_lower[place - 1]
+                while place > 0 and best[place - 1] < bound:
+                    best[place] = best[place - 1]
                     place -= 1
-                best_lower[place] = most_lower
-        bar = best_lower[k - 1]
+                best[place] = bound
+        bar = best[k - 1] - margin
         for block in range(blocks):
-            if top_upper[block] < bar or top_upper[block] <= 0:
+            if top_upper[block] < bar:
                 continue
-            for j in range(block * BLOCK, block * BLOCK + BLOCK):
-                if upper[j] < bar or upper[j] <= 0:
+            for j in range(block, m, blocks):
+                if upper[j] < bar:
                     continue
                 total = np.float32(0)
                 for i in range(x.shape[1]):
                     total += x[row, i] * np.float32(exact[j, i])
                 value = total * exact_scale[j] + bias[j]
-                if value > values[row, k - 1]:
+                # Of equal values the lower number comes first, whatever the order in which they are met.
+                if value > values[row, k - 1] or (value == values[row, k - 1] > 0 and j < ids[row, k - 1]):
                     place = k - 1
-                    while place > 0 and values[row, place - 1] < value:
+                    while place > 0 and (
+                        values[row, place - 1] < value or (values[row, place - 1] == value and ids[row, place - 1] > j)
+                    ):
                         values[row, place] = values[row, place - 1]
                         ids[row, place] = ids[row, place - 1]
                         place -= 1

@@ -59,8 +59,8 @@ class TopKModel(nn.Module):
             pre = torch.einsum("nd,nkd->nk", centred, F.embedding(ids, self.W_enc))
         else:
             assert self.gain is not None
-            pre = torch.einsum("nd,nkd->nk", centred, directions) * self.gain[ids]
-        return F.relu(pre + self.b_enc[ids]), directions
+            pre = torch.einsum("nd,nkd->nk", centred, directions) * _at(self.gain, ids)
+        return F.relu(pre + _at(self.b_enc, ids)), directions
 
     def loss(
         self, x: torch.Tensor, *, k: int, dead: torch.Tensor, k_aux: int, aux_weight: float, autocast: bool
@@ -105,3 +105,8 @@ class TopKModel(nn.Module):
     def normalise_decoder(self) -> None:
         """Unit decoder rows; to be called after the optimiser's step, not before."""
         self.W_dec.div_(self.W_dec.norm(dim=1, keepdim=True).clamp_min(1e-8))
+
+
+def _at(vector: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """vector[ids], by the embedding kernel: its backward pass is several times faster than indexing's."""
+    return F.embedding(ids, vector[:, None]).squeeze(-1)

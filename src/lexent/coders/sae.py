@@ -33,6 +33,8 @@ class SAEConfig:
     """Latents a state was trained with; more or fewer may be used."""
     activation_scale: float = 1.0
     """Activations times this are what is indexed: it makes states of unit mean norm, so that k1 transfers."""
+    unit_states: bool = False
+    """States are divided by their length before coding."""
     tied: bool = False
     """The decoder row of a latent is its encoder row at unit length, and is not stored."""
     bits: int = 32
@@ -91,10 +93,14 @@ class SparseAutoencoder:
                 f"it was trained for another encoder"
             )
         k = min(k, self.config.d_sae)
-        if states.values.device.type == "cpu" and self.config.d_sae >= 4096:
-            ids, values = self._first_pass().encode(states.values, k)
+        rows = states.values
+        if self.config.unit_states:
+            rows = rows.float()
+            rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(1e-12)
+        if rows.device.type == "cpu" and self.config.d_sae >= 4096:
+            ids, values = self._first_pass().encode(rows, k)
         else:
-            ids, values = _encode_plainly(self, states.values, k)
+            ids, values = _encode_plainly(self, rows, k)
         values *= self.config.activation_scale
         return RowCodes(ids, values, states.offsets)
 
@@ -106,7 +112,7 @@ class SparseAutoencoder:
         return self._fast
 
     def decode(self, codes: RowCodes) -> NDArray[np.float32]:
-        """float32[n_rows, d_in]: the states that the codes stand for."""
+        """float32[n_rows, d_in]: the states that the codes stand for, of unit length where they were made so."""
         from scipy.sparse import csr_matrix
 
         n, k = codes.ids.shape
@@ -166,6 +172,7 @@ class SparseAutoencoder:
         from safetensors.numpy import save_file
 
         save_file(self.tensors(), folder / WEIGHTS)
+        (folder / WEIGHTS).chmod(0o644)  # safetensors writes for the owner alone
         (folder / CONFIG).write_text(json.dumps(asdict(self.config), indent=1) + "\n")
 
     @staticmethod

@@ -19,8 +19,9 @@ def top_latents(pre: torch.Tensor, k: int) -> torch.Tensor:
     n, m = pre.shape
     if m < 32 * BLOCK or m % BLOCK or k * BLOCK > m // 2:
         return pre.topk(min(k, m), dim=1).indices
-    blocked = pre.view(n, m // BLOCK, BLOCK)
-    best = blocked.amax(dim=2).topk(k, dim=1).indices  # [n, k]
-    inside = blocked.gather(1, best[:, :, None].expand(n, k, BLOCK)).reshape(n, k * BLOCK)
+    # Block b holds every (m / BLOCK)-th column from b on: reducing over an outer axis reads memory in order.
+    blocked = pre.view(n, BLOCK, m // BLOCK)
+    best = blocked.amax(dim=1).topk(k, dim=1).indices  # [n, k]
+    inside = blocked.gather(2, best[:, None, :].expand(n, BLOCK, k)).reshape(n, BLOCK * k)
     place = inside.topk(k, dim=1).indices
-    return best.gather(1, place // BLOCK) * BLOCK + place % BLOCK
+    return place // k * (m // BLOCK) + best.gather(1, place % k)

@@ -32,6 +32,8 @@ class TrainConfig:
     """Number of latents."""
     k: int = 16
     """Latents a state may use."""
+    unit_states: bool = True
+    """Divide each state by its length: what a token means, not how loudly the encoder says it."""
     tied: bool = True
     """One matrix for both directions: half the size, and as good for search."""
     batch: int = 4096
@@ -80,11 +82,10 @@ class Trainer:
         fused = self.device.type == "cuda"
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.lr, eps=1e-8, fused=fused)
         self.next_block, self.step, self.states = 0, 0, 0
-        self.scale = 0.0  # set from the first block: states times this have a mean norm of 1
+        self.scale = 0.0  # set from the first block: states times this have a mean norm of 1; 0 before
         self.last_fired = torch.zeros(config.d_sae, dtype=torch.long, device=self.device)
         self.dead = torch.empty(0, dtype=torch.long, device=self.device)
         self.rest = torch.empty(0, stream.encoder.dim, device=self.device)  # states of a block that filled no batch
-        self.measured: list[dict[str, float]] = []
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             read_checkpoint(self)
@@ -102,6 +103,8 @@ class Trainer:
         began, first, saved, shown = time.monotonic(), self.states, time.monotonic(), 0.0
         for number, rows in self.stream.from_block(self.next_block):
             rows = rows.to(self.device).float()
+            if self.config.unit_states:
+                rows = torch.nn.functional.normalize(rows, dim=1)
             if self.scale == 0.0:
                 self._calibrate(rows)
             rows = torch.cat([self.rest, rows * self.scale])
@@ -177,6 +180,7 @@ class Trainer:
             d_sae=config.d_sae,
             k=config.k,
             activation_scale=self.scale,
+            unit_states=config.unit_states,
             tied=config.tied,
         )
         return SparseAutoencoder(

@@ -51,7 +51,7 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class ConceptTokens:
-    """The words behind a concept on both sides of a hit."""
+    """The words behind a concept on both sides of a hit; places in a document count from the start of its `content`."""
 
     query: Attribution
     document: Attribution

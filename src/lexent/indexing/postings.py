@@ -62,14 +62,13 @@ class Postings:
         # Kernels trust the offsets: they must rise from 0 to the number of postings.
         if offsets[0] != 0 or offsets[-1] != n_postings or bool((np.diff(offsets) < 0).any()):
             raise ArtifactError(
-                f'"{folder}" is damaged: {_FILES["offsets"]} does not rise from 0 to {n_postings}; '
-                f"check it: lexent verify {folder}"
+                f'"{folder}" is damaged: {_FILES["offsets"]} does not rise from 0 to {n_postings}; ' + _remedy(folder)
             )
         return Postings(offsets, documents, weights, n_documents)
 
 
 def _mapped(folder: Path, name: str, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
-    remedy = f"build the index again: lexent index CORPUS --out {folder} --overwrite"
+    remedy = _remedy(folder)
     try:
         # An empty array cannot be mapped.
         array = np.load(folder / name, mmap_mode="r" if length else None, allow_pickle=False)
@@ -85,3 +84,7 @@ def _mapped(folder: Path, name: str, dtype: np.dtype[Any], length: int) -> NDArr
     array = np.asarray(array)
     array.setflags(write=False)
     return array
+
+
+def _remedy(folder: Path) -> str:
+    return f"build the index again: lexent index CORPUS --out {folder} --overwrite"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_WORDS = 4
+BROAD = 4.3
+"""Entropy in bits, over words, from which a latent counts as broad."""
 CONTEXT = 6
 """Words on each side of a firing token that are shown, and counted for broad latents."""
 
@@ -40,13 +42,34 @@ _ENDINGS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """What one latent's name was made from."""
+class Word:
+    """A word, all its forms merged, that a latent fires on or near."""
 
-    words: list[tuple[str, float]]  # merged word and its share of the activation, best first
-    entropy: float  # bits, over merged words
-    top_share: float
-    context: list[str]  # words around it, most telling first
+    text: str
+    share: float  # of the activation, or of the places that it stands near to
+    gain: float  # share times the logarithm of how far above chance that is
+
+    @property
+    def is_content(self) -> bool:
+        return self.is_word and self.text not in STOP
+
+    @property
+    def is_word(self) -> bool:
+        return bool(self.text) and self.text[0] not in "[<#" and any(letter.isalpha() for letter in self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one latent's name is made from."""
+
+    words: list[Word]  # that it fires on, best gain first
+    context: list[Word]  # around the places where it fires, best gain first
+    entropy: float  # bits, over the words that it fires on
+
+    @property
+    def top(self) -> Word:
+        """The word that holds most of the activation."""
+        return max(self.words, key=lambda word: word.share)
 
 
 def name_all(statistics: Statistics, texts: Sequence[str], spans: ContextSpans) -> list[Concept]:
@@ -104,38 +127,41 @@ def _evidence(
     spans: ContextSpans,
     background: dict[str, float],
 ) -> Evidence:
-    items, weights = statistics.latent_words.of(latent)
+    items, share = statistics.latent_words.of(latent)
     if not len(items):
-        return Evidence([], 0.0, 0.0, [])
-    share = weights / weights.sum()
-    groups: list[list[tuple[str, float, float]]] = []
+        return Evidence([], [], 0.0)
+    groups: list[list[Word]] = []
     for item, part in zip(items[:40], share[:40], strict=True):
-        word = statistics.words[item]
-        lift = float(part) * float(np.log(max(part / max(statistics.word_rate[item], 1e-9), 1e-9)))
-        home = next((group for group in groups if same_word(group[0][0], word)), None)
-        if home is None:
-            groups.append([(word, float(part), lift)])
-        else:
-            home.append((word, float(part), lift))
-    merged = [(_best_form(group), sum(part for _, part, _ in group), sum(gain for *_, gain in group)) for group in groups]
-    shares = np.array([part for _, part, _ in merged] + list(share[40:]))
-    entropy = float(-(shares * np.log2(np.maximum(shares, 1e-12))).sum())
-    merged.sort(key=lambda group: -group[2])
-    words = [(word, part) for word, part, _ in merged]
-    top = max(part for _, part, _ in merged)
-    return Evidence(words, entropy, top, _context_words(statistics, latent, texts, spans, background))
+        gain = float(part * np.log(max(part / max(statistics.word_rate[item], 1e-9), 1e-9)))
+        _join(groups, Word(statistics.words[item], float(part), gain))
+    merged = [_merged(group) for group in groups]
+    shares = np.array([word.share for word in merged] + list(share[40:]))
+    rest = max(0.0, 1.0 - float(shares.sum()))  # what the words not kept hold, taken as words of the weakest share
+    entropy = float(-(shares * np.log2(shares)).sum() - rest * np.log2(shares.min()))
+    words = sorted(merged, key=lambda word: -word.gain)
+    return Evidence(words, _context_words(statistics, latent, texts, spans, background), entropy)
 
 
-def _best_form(group: list[tuple[str, float, float]]) -> str:
-    """The most usual form of a word; of two about as usual, the shorter."""
-    most = max(part for _, part, _ in group)
-    return min((word for word, part, _ in group if part >= 0.5 * most), key=len)
+def _join(groups: list[list[Word]], word: Word) -> None:
+    """Put a word to the forms of the same word, or begin a new group with it."""
+    for group in groups:
+        if same_word(group[0].text, word.text):
+            group.append(word)
+            return
+    groups.append([word])
+
+
+def _merged(group: list[Word]) -> Word:
+    """One word for all its forms: the most usual one, and of two about as usual the shorter."""
+    most = max(word.share for word in group)
+    text = min((word.text for word in group if word.share >= 0.5 * most), key=len)
+    return Word(text, sum(word.share for word in group), sum(word.gain for word in group))
 
 
 def _context_words(
     statistics: Statistics, latent: int, texts: Sequence[str], spans: ContextSpans, background: dict[str, float]
-) -> list[str]:
-    """Words around the sampled places, by how much more often they stand there than elsewhere."""
+) -> list[Word]:
+    """Words around the sampled places that stand there far more often than elsewhere, best first."""
     seen: Counter[str] = Counter()
     places = 0
     for text, token in statistics.contexts[latent]:
@@ -145,17 +171,16 @@ def _context_words(
         start, stop = spans.of(int(text), int(token))
         near = texts[text][max(0, start - 160) : stop + 160] if stop else texts[text][:400]
         seen.update({word.lower() for word in WORD.findall(near)})
-    gains = {
-        word: count / places * np.log(count / places / background.get(word, 1e-4))
-        for word, count in seen.items()
-        if count >= max(2, 0.12 * places) and len(word) > 2 and word not in STOP and not word[0].isdigit()
-    }
-    ranked = sorted(gains, key=lambda word: (-gains[word], word))
-    distinct: list[str] = []
-    for word in ranked:
-        if gains[word] > 0 and not any(same_word(word, other) for other in distinct):
-            distinct.append(word)
-    return distinct[:8]
+    found = []
+    for text, count in seen.items():
+        share = count / places
+        word = Word(text, share, float(share * np.log(share / background.get(text, 1e-4))))
+        if count >= max(2, 0.12 * places) and len(text) > 2 and word.is_content and word.gain > 0.2:
+            found.append(word)
+    groups: list[list[Word]] = []
+    for word in sorted(found, key=lambda word: (-word.gain, word.text)):
+        _join(groups, word)
+    return [group[0] for group in groups[:8]]
 
 
 def _background(texts: Sequence[str]) -> dict[str, float]:
@@ -173,55 +198,67 @@ def _background(texts: Sequence[str]) -> dict[str, float]:
 def _label(statistics: Statistics, latent: int, evidence: Evidence) -> str:
     if not evidence.words:
         return ""
-    plain = [(word, share) for word, share in evidence.words if _is_word(word)]
-    top_word, top_share = max(evidence.words, key=lambda pair: pair[1])
-    if not _is_word(top_word) and top_share > 0.3:  # special tokens and punctuation
-        what = "whole text" if top_word.startswith(("[", "<")) else f"“{top_word}”"
-        about = SEPARATOR.join(evidence.context[:3])
-        return f"{what}: {about}" if about else what
-    ending = _shared_piece(statistics, latent, evidence)
-    if ending:
-        examples = [word for word, _ in plain[:2]]
-        return SEPARATOR.join([f"words in {ending}", *examples])
-    chosen = _until_it_falls(plain)
-    if evidence.top_share < 0.2 or len(chosen) < 2:
-        for word in evidence.context:
-            known = any(same_word(word, other) for other in chosen)
-            if not known and len(chosen) < (3 if evidence.top_share >= 0.2 else MOST_WORDS):
-                chosen.append(word)
-    return SEPARATOR.join(chosen) if chosen else top_word
+    content = [word for word in evidence.words if word.is_content]
+    if content and max(word.share for word in content) >= 0.5:  # one word's latent
+        return SEPARATOR.join(_until_it_falls(content))
+    affix = _shared_piece(statistics, latent, evidence)
+    if affix:
+        return SEPARATOR.join([affix, *(word.text for word in content[:2])])
+    if sum(word.share for word in content) < 0.4:  # function words and punctuation: what stands around them says more
+        near = _until_it_falls(evidence.context)
+        if near and evidence.context[0].gain >= 0.5:
+            return SEPARATOR.join(near)
+        top = _spoken(evidence.top.text)
+        return SEPARATOR.join([top, *near[:2]])
+    if evidence.entropy < BROAD:
+        chosen = _until_it_falls(content)
+        return SEPARATOR.join(chosen if len(chosen) > 1 else _blend(content, evidence.context))
+    return SEPARATOR.join(_blend(content, evidence.context))
 
 
-def _is_word(text: str) -> bool:
-    return bool(text) and text[0] not in "[<#" and any(letter.isalnum() for letter in text)
-
-
-def _until_it_falls(words: list[tuple[str, float]]) -> list[str]:
-    """The best words, content words first, down to where the share drops to a sixth of the best."""
-    content = [(word, share) for word, share in words if word not in STOP] or words
-    most = max((share for _, share in words), default=0.0)
-    if content is not words and words and words[0][0] in STOP and words[0][1] > 0.5:
-        content = [words[0]]
-    best = max((share for _, share in content), default=0.0)
-    if best < 0.25 * most and words[0][0] in STOP:
-        content = [words[0], *content]
-    return [word for word, share in content[:MOST_WORDS] if share >= max(best / 6, 0.015)] or [
-        word for word, _ in content[:1]
+def _until_it_falls(words: list[Word]) -> list[str]:
+    """The best words, down to where the gain drops to a fifth of the best."""
+    return [word.text for word in words[:MOST_WORDS] if word.gain >= max(words[0].gain / 5, 0.01)] or [
+        word.text for word in words[:1]
     ]
 
 
+def _blend(content: list[Word], context: list[Word]) -> list[str]:
+    """Words that it fires on and words around it, by gain; a word that is both counts twice."""
+    groups: list[list[Word]] = []
+    for word in [*content, *context]:
+        _join(groups, word)
+    both = [Word(group[0].text, group[0].share, sum(word.gain for word in group)) for group in groups]
+    return _until_it_falls(sorted(both, key=lambda word: -word.gain))
+
+
+_SPOKEN = {
+    ",": "comma", ".": "full stop", ";": "semicolon", ":": "colon", "(": "bracket", ")": "bracket", "-": "hyphen",
+    "'": "apostrophe", '"': "quotation mark", "?": "question mark", "!": "exclamation mark", "/": "slash",
+    "%": "per cent", "[": "bracket", "]": "bracket",
+}  # fmt: skip
+
+
+def _spoken(token: str) -> str:
+    """How a person would say a token that is no word."""
+    if token.startswith(("[", "<")) and len(token) > 2:
+        return "whole text"
+    return _SPOKEN.get(token, token)
+
+
 def _shared_piece(statistics: Statistics, latent: int, evidence: Evidence) -> str:
-    """"-ique" or "micro-" where one word piece fires in many different words; else nothing."""
-    items, weights = statistics.latent_pieces.of(latent)
-    share = float(weights[0] / weights.sum())
+    """Say "words in -ique" or "words in cer-" where one word piece fires in many different words; else nothing."""
+    items, shares = statistics.latent_pieces.of(latent)
     piece = statistics.pieces[items[0]]
-    if share < 0.5 or evidence.top_share > 0.4 or not piece.startswith("##"):
-        return ""
     part = piece.removeprefix("##")
-    whole = [word for word, _ in evidence.words[:8]]
-    if len(part) < 2 or sum(part in word for word in whole) < len(whole) // 2:
+    if shares[0] < 0.5 or evidence.top.share > 0.4 or len(part) < 2 or not part.isalpha():
         return ""
-    return f"-{part}" if sum(word.endswith(part) for word in whole) * 2 >= len(whole) else f"-{part}-"
+    whole = [word.text for word in evidence.words[:8] if word.is_word and word.text != part]
+    at_end, at_start = (sum(test(word, part) for word in whole) for test in (str.endswith, str.startswith))
+    if max(at_end, at_start) * 2 < len(whole) or len(whole) < 3:
+        inside = piece.startswith("##") and sum(part in word for word in whole) * 2 >= len(whole) > 2
+        return f"words with -{part}-" if inside else ""
+    return f"words in -{part}" if at_end >= at_start else f"words in {part}-"
 
 
 def _distinct(labels: list[str], evidence: list[Evidence]) -> list[str]:
@@ -231,7 +268,7 @@ def _distinct(labels: list[str], evidence: list[Evidence]) -> list[str]:
         shared = {label for label, count in Counter(found).items() if count > 1 and label}
         for latent, label in enumerate(found):
             if label in shared:
-                words = [word for word in evidence[latent].context if word not in labels[latent]][: extra]
+                words = [word.text for word in evidence[latent].context if word.text not in labels[latent]][:extra]
                 if words:
                     found[latent] = f"{labels[latent]} ({', '.join(words)})"
     seen: Counter[str] = Counter()
@@ -243,12 +280,12 @@ def _distinct(labels: list[str], evidence: list[Evidence]) -> list[str]:
 
 
 def _category(evidence: Evidence) -> Category:
-    """By how the activation spreads over words: half of it on one word; under about 20 words' worth; more."""
+    """By how the activation spreads over words: half of it on one; under about 20 words' worth; more."""
     if not evidence.words:
         return "unknown"
-    if evidence.top_share >= 0.5:
+    if evidence.top.share >= 0.5:
         return "lexical"
-    return "narrow" if evidence.entropy < 4.3 else "broad"
+    return "narrow" if evidence.entropy < BROAD else "broad"
 
 
 def _examples(statistics: Statistics, latent: int, texts: Sequence[str], spans: ContextSpans) -> tuple[str, ...]:
@@ -268,6 +305,7 @@ def _snippet(text: str, span: tuple[int, int]) -> str:
         if match.start() <= start < match.end():
             start, stop = match.start(), max(stop, match.end())
             break
-    before = text[max(0, start - 60) : start].split(" ")[-3:]
-    after = text[stop : stop + 60].split(" ")[:3]
+    stop = min(stop, start + 40)  # scripts without spaces make one word of a sentence
+    before = text[max(0, start - 40) : start].split(" ")[-3:]
+    after = text[stop : stop + 40].split(" ")[:3]
     return " ".join(f"{' '.join(before)}[{text[start:stop]}]{' '.join(after)}".split())

@@ -24,16 +24,16 @@ CHUNK = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """A sparse matrix latent x item of summed activation, rows in CSR form, the strongest item first."""
+class Shares:
+    """Which items a latent fires on: the strongest few and their shares of all its activation, strongest first."""
 
     offsets: NDArray[np.int64]  # [m + 1]
     items: NDArray[np.int64]
-    weights: NDArray[np.float32]
+    shares: NDArray[np.float32]
 
     def of(self, latent: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         part = slice(self.offsets[latent], self.offsets[latent + 1])
-        return self.items[part], self.weights[part]
+        return self.items[part], self.shares[part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Statistics:
     words: list[str]
     word_rate: NDArray[np.float64]  # [n_words], share of all tokens
     pieces: list[str]
-    latent_words: Counts
-    latent_pieces: Counts
+    latent_words: Shares
+    latent_pieces: Shares
     contexts: NDArray[np.int64]  # [m, n, 2], text and token position, -1 where there were fewer
     strengths: NDArray[np.float32]  # [m, n], activation there
 
@@ -112,8 +112,8 @@ def collect(
         words=list(words.numbers),
         word_rate=rate / max(1.0, rate.sum()),
         pieces=list(pieces.numbers),
-        latent_words=word_sums.result(m),
-        latent_pieces=piece_sums.result(m),
+        latent_words=word_sums.result(m, most=64),
+        latent_pieces=piece_sums.result(m, most=8),
         contexts=np.where(found[:, :, None] < 0, -1, np.stack([found // 65_536, found % 65_536], axis=2)),
         strengths=strengths,
     )
@@ -156,12 +156,17 @@ class _Sums:
         self.keys, self.sums = _merge(keys, sums)
         self.waiting, self.size = [], 0
 
-    def result(self, m: int) -> Counts:
+    def result(self, m: int, *, most: int) -> Shares:
         self._reduce()
         latent, item, weights = (self.keys >> 32).numpy(), (self.keys & 0xFFFFFFFF).numpy(), self.sums.numpy()
         order = np.lexsort((item, -weights, latent))
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(latent, minlength=m))]).astype(np.int64)
-        return Counts(offsets, item[order], weights[order])
+        latent, item, weights = latent[order], item[order], weights[order]
+        counts = np.bincount(latent, minlength=m)
+        place = np.arange(len(latent)) - np.repeat(np.cumsum(counts) - counts, counts)
+        total = np.bincount(latent, weights=weights, minlength=m)
+        kept = place < most
+        offsets = np.concatenate([[0], np.cumsum(np.minimum(counts, most))]).astype(np.int64)
+        return Shares(offsets, item[kept], (weights[kept] / total[latent[kept]]).astype(np.float32))
 
 
 def _merge(keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

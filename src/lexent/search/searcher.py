@@ -136,5 +136,5 @@ def _refuse_damage(outcomes: list[int]) -> None:
     if any(outcome < 0 for outcome in outcomes):
         raise ArtifactError(
             "the index is damaged: postings/documents.npy names documents that it does not have; "
-            "find the damaged file: lexent verify DIR"
+            "build it again: lexent index CORPUS --out DIR --overwrite"
         )

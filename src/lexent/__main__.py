@@ -1,0 +1,5 @@
+"""`python -m lexent`."""
+
+from lexent.cli import main
+
+main()

@@ -1,0 +1,59 @@
+"""The verbs, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lexent.cli.concepts import concepts
+from lexent.cli.demo import demo
+from lexent.cli.doctor import doctor
+from lexent.cli.eval import evaluate
+from lexent.cli.explain import explain
+from lexent.cli.failures import Verbs
+from lexent.cli.index import index
+from lexent.cli.info import info
+from lexent.cli.search import search
+from lexent.cli.train import train
+
+app = typer.Typer(
+    name="lexent",
+    cls=Verbs,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # lines of a paragraph flow together
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Begin with: lexent demo",
+)
+app.command("demo")(demo)
+app.command("index")(index)
+app.command("search")(search)
+app.command("explain")(explain)
+app.add_typer(concepts, name="concepts")
+app.command("eval")(evaluate)
+app.command("train")(train)
+app.command("info")(info)
+app.command("doctor")(doctor)
+
+
+@app.callback(invoke_without_command=True)
+def lexent(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere on the line.")
+    ] = False,
+) -> None:
+    """Search text by named concepts, and see why each hit was found."""
+    if version:
+        from lexent.artifact import lexent_version
+
+        typer.echo(f"lexent {lexent_version()}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> None:
+    """The entry point `lexent`."""
+    app(prog_name="lexent")

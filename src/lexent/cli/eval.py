@@ -1,0 +1,125 @@
+"""lexent eval: how good the rankings are on a test collection, beside baselines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lexent.cli import options
+from lexent.cli.console import command, say, say_next, show, show_json
+from lexent.cli.progress import Meter
+
+if TYPE_CHECKING:
+    from lexent.evaluation import Report
+
+
+def evaluate(
+    collection: Annotated[
+        str,
+        typer.Argument(
+            metavar="COLLECTION", help="A BEIR folder (corpus.jsonl, queries.jsonl, qrels/), or an ir_datasets id."
+        ),
+    ],
+    recipe: options.RecipeName = "latent-terms",
+    baselines: Annotated[
+        str, typer.Option("--baselines", help='Systems to compare with: dense, bm25, both, or "" for none.')
+    ] = "dense,bm25",
+    measures: Annotated[
+        str, typer.Option("--measures", help="ir_measures names with commas, such as nDCG@10,R@100,RR@10.")
+    ] = "nDCG@10,R@100",
+    split: Annotated[str, typer.Option("--split", help="The judgements to use, such as test, dev or train.")] = "test",
+    run: Annotated[
+        list[Path] | None,
+        typer.Option("--run", metavar="FILE", help="A TREC run file to evaluate beside the others. Repeatable."),
+    ] = None,
+    run_dir: Annotated[
+        Path | None,
+        typer.Option("--run-dir", metavar="DIR", help="Write a TREC run file of each system into this folder."),
+    ] = None,
+    depth: Annotated[int, typer.Option("--depth", help="How many documents each system gives for a query.")] = 1000,
+    encoder: options.EncoderName = None,
+    lexicon: options.LexiconName = None,
+    k1: options.K1 = None,
+    b: options.B = None,
+    idf: options.Idf = None,
+    k: options.K = None,
+    power: options.Power = None,
+    document_cap: options.DocumentCap = None,
+    query_cap: options.QueryCap = None,
+    prune: options.Prune = None,
+    per_query: Annotated[
+        bool, typer.Option("--per-query", help="With --json: the values of every single query too.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Evaluate a recipe beside dense and lexical search on a test collection.
+
+    Encoded texts are kept in a cache folder, so a second run with other settings is quick.
+    """
+    from lexent import evaluation
+
+    settings = options.recipe_of(
+        recipe,
+        k1=k1,
+        b=b,
+        idf=idf,
+        k=k,
+        power=power,
+        document_cap=document_cap,
+        query_cap=query_cap,
+        prune=prune,
+    )
+    with Meter() as meter:
+        report = evaluation.evaluate(
+            collection,
+            recipe=settings,
+            lexicon=lexicon,
+            encoder=encoder,
+            baselines=[name.strip() for name in baselines.split(",") if name.strip()],
+            measures=measures,
+            runs=run or [],
+            split=split,
+            depth=depth,
+            run_dir=run_dir,
+            progress=meter.update,
+        )
+    if json:
+        show_json(report.to_json(per_query=per_query))
+        return
+    _show(report)
+    if run_dir is not None:
+        say(f"runs in {run_dir}")
+    if Path(collection).is_dir():
+        out = f"{report.collection}.lexent"
+        say_next(command("lexent", "index", collection, "--out", out), command("lexent", "eval", collection, "--k1", 3))
+
+
+def _show(report: Report) -> None:
+    from lexent.cli.views import table
+
+    missing = f", {report.missing:,} judged documents missing" if report.missing else ""
+    size = f"{report.documents:,} documents, {report.queries:,} queries{missing}"
+    show(f"{report.collection} ({report.split}): {size}", "")
+    measures = list(next(iter(report.systems.values())))
+    head = ["system"]
+    for measure in measures:
+        head += [measure, "p"] if report.compared_with else [measure]
+    rows = []
+    for system, values in report.systems.items():
+        row = [system]
+        for measure in measures:
+            row.append(f"{values[measure]:.4f}")
+            if report.compared_with:
+                row.append(_p(report.p_values.get(system, {}).get(measure)))
+        rows.append([*row, f"{report.seconds[system]:.1f}" if system in report.seconds else ""])
+    show(*table([*head, "seconds"], rows))
+    if report.compared_with:
+        show("", f"p: paired t-test against {report.compared_with}, over queries")
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"

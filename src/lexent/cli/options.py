@@ -1,0 +1,156 @@
+"""Options that several verbs share, each declared once. Recipe settings take their help from the recipe's fields."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lexent.cli.fields import help_of
+from lexent.errors import InputError
+
+if TYPE_CHECKING:
+    from lexent.recipes import Recipe
+
+RECIPE_PANEL = "Recipe settings (what is not given stays as the recipe has it)"
+
+
+def _setting(flag: str, field: str, *, of: str = "Recipe") -> typer.models.OptionInfo:
+    found: typer.models.OptionInfo = typer.Option(
+        flag, help=help_of("recipes.py", of, field), rich_help_panel=RECIPE_PANEL, show_default=False
+    )
+    return found
+
+
+RecipeName = Annotated[str, typer.Option("--recipe", help="The recipe, which names a choice for each stage.")]
+K1 = Annotated[float | None, _setting("--k1", "k1", of="BM25")]
+B = Annotated[float | None, _setting("--b", "b", of="BM25")]
+Idf = Annotated[str | None, _setting("--idf", "idf", of="BM25")]
+K = Annotated[int | None, _setting("--k", "k")]
+Power = Annotated[float | None, _setting("--power", "power")]
+DocumentCap = Annotated[int | None, _setting("--document-cap", "document_cap")]
+QueryCap = Annotated[int | None, _setting("--query-cap", "query_cap")]
+Prune = Annotated[float | None, _setting("--prune", "prune")]
+
+EncoderName = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        metavar="NAME_OR_DIR",
+        help="A sentence-transformers id or a local folder; the embedded all-MiniLM-L6-v2 where not given.",
+        show_default=False,
+    ),
+]
+LexiconName = Annotated[
+    str | None,
+    typer.Option(
+        "--lexicon",
+        metavar="NAME_OR_DIR",
+        help="A lexicon's folder, or the name of a shipped one; the shipped default where not given.",
+        show_default=False,
+    ),
+]
+IndexEncoder = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        metavar="NAME_OR_DIR",
+        help="Where the index's encoder is now, if it moved; it must be the one it was built with.",
+        show_default=False,
+    ),
+]
+IndexLexicon = Annotated[
+    str | None,
+    typer.Option(
+        "--lexicon",
+        metavar="NAME_OR_DIR",
+        help="Where the index's lexicon is now, if it moved; it must be the one it was built with.",
+        show_default=False,
+    ),
+]
+
+IndexPath = Annotated[Path, typer.Argument(metavar="DIR", help="The index: a folder that `lexent index` made.")]
+QueryText = Annotated[str, typer.Argument(metavar="QUERY", help="What to search for, in plain words.")]
+Boost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--boost",
+        metavar="NAME=FACTOR",
+        help="Multiply a concept of the query, or add one it lacks: 'zip=2' doubles, 'zip=0.5' halves. Repeatable.",
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", metavar="NAME", help="Search without a concept: a name, a word of it, or #ID. Repeatable."),
+]
+TextColumn = Annotated[
+    str | None,
+    typer.Option("--text", metavar="COLUMN", help="The column that holds the text.", show_default=False),
+]
+TitleColumn = Annotated[
+    str | None,
+    typer.Option("--title", metavar="COLUMN", help='The column that holds the title; "" for none.', show_default=False),
+]
+Hits = Annotated[int, typer.Option("-k", "--hits", help="How many documents to give.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs, and nothing else on stdout.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what stands at --out once the new one is whole.")]
+
+
+def recipe_of(
+    name: str,
+    *,
+    k1: float | None,
+    b: float | None,
+    idf: str | None,
+    k: int | None,
+    power: float | None,
+    document_cap: int | None,
+    query_cap: int | None,
+    prune: float | None,
+) -> Recipe:
+    """The recipe of that name, with the settings that were given."""
+    from lexent import recipes
+
+    return recipes.get(name).changed(
+        k1=k1,
+        b=b,
+        idf=idf,
+        k=k,
+        power=power,
+        document_cap=document_cap,
+        query_cap=query_cap,
+        prune=prune,
+    )
+
+
+def steer_of(boost: list[str] | None, drop: list[str] | None) -> dict[str | int, float]:
+    """Factors by concept, from --boost "name=2" and --drop "name"."""
+    factors: dict[str | int, float] = {}
+    for given in boost or []:
+        name, equals, factor = given.rpartition("=")
+        try:
+            if not equals or not name.strip():
+                raise ValueError
+            factors[name.strip()] = float(factor)
+        except ValueError:
+            raise InputError(
+                f'--boost "{given}" has no name and factor; write --boost "NAME=2" to double a concept, '
+                '"NAME=0.5" to halve it'
+            ) from None
+    for name in drop or []:
+        if not name.strip():
+            raise InputError('--drop "" names no concept; write --drop "NAME"')
+        factors[name.strip()] = 0.0
+    return factors
+
+
+def checked_query(query: str) -> str:
+    """The query, refused where the terminal gave bytes that are no text."""
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"the query holds bytes that are not UTF-8 (at character {error.start + 1}); set the terminal to UTF-8"
+        ) from None
+    return query

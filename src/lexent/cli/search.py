@@ -1,0 +1,62 @@
+"""lexent search: the best documents for a query, and why."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lexent.cli import options
+from lexent.cli.console import command, say_next, show, show_json
+
+HIGHLIGHTED = 20
+"""Hits whose words are marked: each is encoded again, which takes some milliseconds."""
+
+
+def search(
+    path: options.IndexPath,
+    query: options.QueryText,
+    k: options.Hits = 5,
+    boost: options.Boost = None,
+    drop: options.Drop = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", "-e", help="Show the query's concepts and more of each hit's contributions.")
+    ] = False,
+    contributions: Annotated[
+        int | None,
+        typer.Option(
+            "--contributions",
+            help="With --json: at most this many contributions a hit, the others summed in its rest.",
+            show_default=False,
+        ),
+    ] = None,
+    encoder: options.IndexEncoder = None,
+    lexicon: options.IndexLexicon = None,
+    json: options.Json = False,
+) -> None:
+    """Search an index by concepts.
+
+    Every hit shows the named contributions that its score is the sum of.
+    """
+    from lexent.search import Index
+
+    steer = options.steer_of(boost, drop)
+    with Index.open(path, encoder=encoder, lexicon=lexicon) as index:
+        found = index.search(options.checked_query(query), k=k, steer=steer)
+        if json:
+            show_json(found.to_dict(contributions=contributions))
+            return
+        from lexent.cli import views
+        from lexent.explain.highlight import highlights
+
+        show(*views.results(found, words=highlights(found.hits[:HIGHLIGHTED]), full=explain))
+        if not found.hits:
+            say_next(command("lexent", "search", path, "other words"), command("lexent", "info", path))
+            return
+        strongest = found.concepts[0].label.split(" · ")[0]
+        steps = [command("lexent", "explain", path, query, found.hits[-1].id)]
+        if not steer:
+            steps.append(command("lexent", "search", path, query, "--boost", f"{strongest}=2"))
+        if not explain:
+            steps.append(command("lexent", "search", path, query, "--explain"))
+        say_next(*steps)

@@ -1,0 +1,121 @@
+"""Hits, contributions and concepts as lines of text: coloured on a terminal, the same words without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from lexent.cli.console import stdout, width
+from lexent.cli.snippet import snippet
+
+if TYPE_CHECKING:
+    from lexent.explain import Explanation
+    from lexent.explain.ranking import Comparison
+    from lexent.search.results import Hit, QueryConcept, Results
+    from lexent.types import Contribution, TokenShare
+
+BRIEF, FULL = 3, 8
+"""Contributions that are shown of a hit: at a glance, and when an explanation was asked for."""
+
+COLOURS = ("cyan", "magenta", "yellow", "green", "blue")
+MARGIN = "      "
+
+
+def results(
+    found: Results, *, words: Sequence[tuple[TokenShare, ...]], full: bool, text: bool = True
+) -> Iterator[Text]:
+    """A query's hits with their bars. words: what `highlights` gave for each; text: show a piece of each document."""
+    yield Text.assemble(("query  ", "dim"), (found.query, "bold"))
+    if full:
+        yield from query_concepts(found.concepts)
+    if not found.hits:
+        yield Text("no document shares a concept with the query", style="dim")
+    for place, hit in enumerate(found.hits):
+        yield Text()
+        yield from _hit(hit, words[place] if place < len(words) else (), full=full, text=text)
+
+
+def _hit(hit: Hit, words: tuple[TokenShare, ...], *, full: bool, text: bool) -> Iterator[Text]:
+    title = hit.title if hit.title.startswith(hit.id) else f"{hit.id}  {hit.title}".strip()
+    head = Text.assemble((f"{hit.rank:3}  ", "dim"), (f"{hit.score:7.2f}  ", "bold"), (title, "bold"))
+    yield cut(head)
+    if text:
+        room = width() - len(MARGIN)
+        for line in snippet(hit, words, room).wrap(stdout(), room):
+            if line.plain.strip():
+                yield Text(MARGIN).append_text(line)
+    yield from contributions(hit.explain(FULL if full else BRIEF), products=full)
+
+
+def query_concepts(concepts: Sequence[QueryConcept]) -> Iterator[Text]:
+    for place, concept in enumerate(concepts[:FULL]):
+        head = "searched by  " if place == 0 else " " * len("searched by  ")
+        yield Text.assemble((head, "dim"), f"{concept.weight:6.2f}  ", _name(concept.id, concept.label))
+    if len(concepts) > FULL:
+        yield Text(f"{'':{len('searched by  ')}}{'':6}  and {len(concepts) - FULL} more", style="dim")
+
+
+def contributions(explanation: Explanation, *, products: bool) -> Iterator[Text]:
+    """A bar a concept; what was left out comes as one line, so that the lines sum to the score."""
+    from lexent.explain.contributions import BAR, bar
+
+    longest = max((abs(part.value) for part in explanation.contributions), default=0.0)
+    for place, part in enumerate(explanation.contributions):
+        colour = COLOURS[place % len(COLOURS)]
+        line = Text.assemble(MARGIN, (bar(part.value, longest), colour), f" {part.value:6.2f}  ")
+        line.append_text(_contribution_name(part, products=products))
+        yield cut(line)
+    if explanation.left_out:
+        yield Text(f"{MARGIN}{'':{BAR}} {explanation.rest:6.2f}  {explanation.left_out} more", style="dim")
+
+
+def comparison(other: Comparison, *, shown: int = FULL) -> Iterator[Text]:
+    """What a document that ranks higher has more of, and less of."""
+    from lexent.explain.contributions import BAR, bar
+
+    yield cut(
+        Text.assemble(
+            ("rank ", "dim"),
+            f"{other.rank}",
+            ("  score ", "dim"),
+            f"{other.score:.2f}, {other.gap:.2f} more  ",
+            (other.title if other.title.startswith(other.id) else f"{other.id}  {other.title}".strip(), "bold"),
+        )
+    )
+    longest = max((abs(part.value) for part in other.differences), default=0.0)
+    for part in other.differences[:shown]:
+        line = Text.assemble(MARGIN, (bar(part.value, longest), "red" if part.value > 0 else "green"))
+        line.append_text(Text.assemble(f" {part.value:+6.2f}  ", _name(part.concept, part.label)))
+        yield cut(line.append(f"  it has {part.other:.2f}, this one {part.document:.2f}", style="dim"))
+    left = other.differences[shown:]
+    if left:
+        rest = sum(part.value for part in left)
+        yield Text(f"{MARGIN}{'':{BAR}} {rest:+6.2f}  {len(left)} more", style="dim")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[Text]:
+    """Columns that line up; the first `left` ones are words, the others numbers."""
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    for place, row in enumerate((head, *rows)):
+        cells = [
+            cell.ljust(widths[column]) if column < left else cell.rjust(widths[column])
+            for column, cell in enumerate(row)
+        ]
+        yield Text("  ".join(cells).rstrip(), style="dim" if place == 0 else "")
+
+
+def cut(line: Text) -> Text:
+    """The line, ended with an ellipsis where it would not fit the terminal."""
+    line.truncate(width(), overflow="ellipsis")
+    return line
+
+
+def _name(concept: int, label: str) -> Text:
+    return Text.assemble((f"#{concept} ", "dim"), label)
+
+
+def _contribution_name(part: Contribution, *, products: bool) -> Text:
+    name = _name(part.concept, part.label)
+    return name.append(f"  query {part.query:.2f} x document {part.document:.2f}", style="dim") if products else name

@@ -1,0 +1,104 @@
+"""From texts to a lexicon on disk: train the autoencoder, name its latents, save both."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lexent.artifact import check_target
+from lexent.encoders.encoder import DEFAULT, load
+from lexent.errors import InputError
+from lexent.lexicon.lexicon import Lexicon, LexiconInfo
+from lexent.types import Level
+
+if TYPE_CHECKING:
+    from lexent.coders.training import Progress, TrainConfig
+
+Report = Callable[[str, float, str], None]
+"""Called with the stage, the share of it that is done, and a few words."""
+
+
+def train(
+    texts: Iterable[str],
+    *,
+    out: str | Path,
+    encoder: Any = DEFAULT,
+    level: Level = "tokens",
+    config: TrainConfig | None = None,
+    passes: int = 3,
+    bits: Literal[8, 32] = 32,
+    name: str | None = None,
+    overwrite: bool = False,
+    progress: Report | None = None,
+) -> Lexicon:
+    """Train a lexicon for an encoder and save it to the folder `out`.
+
+    The texts are held in memory; their states are not: they are encoded, shuffled and trained on block by block, once a
+    pass. A run that is stopped goes on from its last checkpoint, in the folder `out` + ".training", when the same call
+    is made again. bits=8 stores the matrices in 8 bits, a quarter of the size.
+    """
+    from lexent.coders.stream import StateStream
+    from lexent.coders.training import TrainConfig, Trainer
+    from lexent.lexicon.naming import named_lexicon
+
+    out = Path(out)
+    check_target(out, kind="lexicon", overwrite=overwrite)
+    held = [text for text in texts if text.strip()]
+    if not held:
+        raise InputError("there is no text to train on; give files with prose: lexent train TEXTS --out DIR")
+    if passes < 1:
+        raise InputError(f"passes is {passes}; allowed: 1 or more")
+    if bits not in (8, 32):
+        raise InputError(f"bits is {bits}; allowed: 8, 32")
+    config = config or TrainConfig()
+    model = load(encoder)
+    folder = out.with_name(out.name + ".training")
+    trainer = Trainer(StateStream(held, model, level=level, passes=passes, seed=config.seed), config, folder=folder)
+    latest: list[Progress] = []
+
+    def trained(now: Progress) -> None:
+        latest[:] = [now]
+        if progress is not None:
+            detail = f"FVU {now.fvu:.3f}, dead {now.dead:.1%}, {now.rate:,.0f} states/s"
+            progress("train", now.done, detail)
+
+    sae = trainer.run(progress=trained)
+    if bits == 8:
+        sae = sae.quantised()
+    named = 0
+
+    def counted(texts_done: int) -> None:
+        nonlocal named
+        named += texts_done
+        if progress is not None:
+            progress("name", named / len(held), f"{named:,} texts")
+
+    measured = {"fvu": round(latest[0].fvu, 4), "states_per_second": round(latest[0].rate)} if latest else {}
+    facts = {"texts": len(held), "passes": passes, "states": trainer.states, **asdict(config), **measured}
+    info = LexiconInfo(name or out.name, model.id, model.fingerprint, level, facts)
+    lexicon = named_lexicon(sae, list(dict.fromkeys(held)), encoder=model, info=info, progress=counted)
+    lexicon.save(out, card=card(lexicon), overwrite=overwrite)
+    shutil.rmtree(folder, ignore_errors=True)
+    return lexicon
+
+
+def card(lexicon: Lexicon) -> str:
+    """A page that says what the lexicon is, how it was made and what was measured."""
+    config, info = lexicon.sae.config, lexicon.info
+    kinds = [concept.category for concept in lexicon.concepts]
+    shares = ", ".join(f"{kinds.count(kind) / len(kinds):.0%} {kind}" for kind in ("lexical", "narrow", "broad"))
+    settings = "\n".join(f"| {key} | {value} |" for key, value in info.training.items())
+    return f"""# Lexicon {info.name}
+
+{lexicon.size:,} named concepts over the {info.level} states of `{info.encoder_id}` (fingerprint
+`{info.encoder_fingerprint}`), {config.d_in} wide: a {config.architecture} sparse autoencoder with k = {config.k},
+{"tied" if config.tied else "untied"}, {config.bits}-bit weights. Names come from the words that a latent fires on, without
+a language model: {shares}.
+
+| setting | value |
+|---|---|
+{settings}
+"""

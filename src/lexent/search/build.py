@@ -1,0 +1,46 @@
+"""Files to an index, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lexent.search.engine import Index
+from lexent.search.parts import EncoderLike, LexiconLike
+
+if TYPE_CHECKING:
+    from lexent.corpus.corpus import Source
+    from lexent.recipes import Recipe
+
+
+def index(
+    source: Source,
+    *,
+    out: str | Path,
+    encoder: EncoderLike = None,
+    lexicon: LexiconLike = None,
+    recipe: str | Recipe = "latent-terms",
+    text: str | None = None,
+    title: str | None = None,
+    id: str | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Index:
+    """Indexes a corpus into the folder `out` and opens it.
+
+    source: a file or folder (see `lexent.corpus.read`), or documents, dicts or strings. text, title, id: the columns to
+    use, guessed where not named. encoder, lexicon: the embedded default where not given. progress: called with the
+    number of documents that were just finished.
+    """
+    from lexent.corpus import read
+
+    return Index.build(
+        read(source, text=text, title=title, id=id),
+        out=out,
+        encoder=encoder,
+        lexicon=lexicon,
+        recipe=recipe,
+        progress=progress,
+        overwrite=overwrite,
+    )
