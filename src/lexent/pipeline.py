@@ -34,7 +34,7 @@ def represent(
     parts: list[SparseVectors] = []
     positions: list[np.ndarray] = []
     for rows, states in encoder.batches(texts, kind=kind, level=recipe.level, specials=recipe.specials):
-        codes = lexicon.codes(states, k=recipe.k)
+        codes = lexicon.codes(states, k=recipe.k_for(kind))
         parts.append(pool(codes, size=lexicon.size, how=recipe.pool))
         positions.append(rows)
         if progress is not None:

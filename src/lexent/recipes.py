@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
 from lexent.errors import InputError, NotFoundError
-from lexent.types import Level
+from lexent.types import Kind, Level
 
 IdfMode = Literal["lucene", "okapi", "okapi-floor0", "clsr", "none"]
 Pool = Literal["sum", "max"]
@@ -17,9 +17,9 @@ Pool = Literal["sum", "max"]
 class BM25:
     """BM25 over latent terms, with query weights."""
 
-    k1: float = 2.0
+    k1: float = 0.5
     """How soon a concept that a document repeats stops adding to the score; higher is later."""
-    b: float = 0.4
+    b: float = 0.6
     """How much long documents are held back; 0 not at all, 1 fully."""
     idf: IdfMode = "lucene"
     """How rare concepts count for more than common ones."""
@@ -36,6 +36,8 @@ class Recipe:
     """encode: keep the states of special tokens such as [CLS] and [SEP]."""
     k: int = 16
     """code: how many latents a state may have; at most what the lexicon was trained for is usual, not required."""
+    query_k: int | None = None
+    """code: the same for the states of a query, where each latent costs time; at most k, and k where it is left out."""
     pool: Pool = "sum"
     """pool: how the codes of a text's tokens become one vector."""
     power: float = 0.5
@@ -51,6 +53,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         _check(self.k >= 1, "k", self.k, "1 or more")
+        _check(self.query_k is None or self.query_k >= 1, "query_k", self.query_k, "1 or more, or none")
         _check(0 < self.power <= 2, "power", self.power, "above 0, at most 2")
         _check(self.weighting.k1 >= 0, "k1", self.weighting.k1, "0 or more")
         _check(0 <= self.weighting.b <= 1, "b", self.weighting.b, "from 0 to 1")
@@ -59,6 +62,10 @@ class Recipe:
         _check(0 <= self.prune < 1, "prune", self.prune, "from 0 to below 1")
         for name, cap in (("document_cap", self.document_cap), ("query_cap", self.query_cap)):
             _check(cap is None or cap >= 1, name, cap, "1 or more, or none")
+
+    def k_for(self, kind: Kind) -> int:
+        """How many latents a state of a query or of a document may have."""
+        return min(self.query_k or self.k, self.k) if kind == "query" else self.k
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

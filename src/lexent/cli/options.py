@@ -28,6 +28,7 @@ K1 = Annotated[float | None, _setting("--k1", "k1", of="BM25")]
 B = Annotated[float | None, _setting("--b", "b", of="BM25")]
 Idf = Annotated[str | None, _setting("--idf", "idf", of="BM25")]
 K = Annotated[int | None, _setting("--k", "k")]
+QueryK = Annotated[int | None, _setting("--query-k", "query_k")]
 Power = Annotated[float | None, _setting("--power", "power")]
 DocumentCap = Annotated[int | None, _setting("--document-cap", "document_cap")]
 QueryCap = Annotated[int | None, _setting("--query-cap", "query_cap")]
@@ -104,6 +105,7 @@ def recipe_of(
     b: float | None,
     idf: str | None,
     k: int | None,
+    query_k: int | None,
     power: float | None,
     document_cap: int | None,
     query_cap: int | None,
@@ -117,6 +119,7 @@ def recipe_of(
         b=b,
         idf=idf,
         k=k,
+        query_k=query_k,
         power=power,
         document_cap=document_cap,
         query_cap=query_cap,

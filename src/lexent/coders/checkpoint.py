@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,19 +20,23 @@ CHECKPOINT = "checkpoint.safetensors"
 
 def write_checkpoint(trainer: Trainer) -> None:
     """Weights, optimiser, counters and the states not yet trained on; no pickle."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     assert trainer.folder is not None
     tensors = {f"model.{name}": tensor for name, tensor in trainer.model.state_dict().items()}
     for place, state in trainer.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{place}.{name}": torch.as_tensor(value) for name, value in state.items()}
     tensors |= {"last_fired": trainer.last_fired, "dead": trainer.dead, "rest": trainer.rest}
-    counters = {"next_block": trainer.next_block, "step": trainer.step, "states": trainer.states, "scale": trainer.scale}
+    counters = {name: getattr(trainer, name) for name in ("next_block", "step", "states", "scale")}
     metadata = {"counters": json.dumps(counters), "identity": json.dumps(trainer.identity(), sort_keys=True)}
     path = trainer.folder / CHECKPOINT
     beside = path.with_suffix(".new")
+    data = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, metadata)
     with disk_errors(path):
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, beside, metadata)
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         beside.replace(path)
 
 

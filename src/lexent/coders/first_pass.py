@@ -12,6 +12,7 @@ latents, is computed again in float32. The result is that of the full float32 pr
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 ROWS = 128
 """States at a time: their 32-bit products with 32,768 latents fill half of a common third-level cache."""
+MANY = 64 * ROWS
+"""States that are rounded at a time: small steps would make the threads wait for each other more than work."""
 BLOCK = 64
 NEVER = np.float32(-1e30)
 """Stands for minus infinity, which fast floating-point code may not meet."""
@@ -42,7 +45,7 @@ class FirstPass:
         """rows: int8[m, d] with a scale each, or float32[m, d], which are rounded for the first pass only."""
         import torch
 
-        m, d = rows.shape
+        m = len(rows)
         padded = -(-m // BLOCK) * BLOCK
         if scale is None:
             scale = (np.maximum(np.abs(rows).max(axis=1), 1e-12) / 127).astype(np.float32)
@@ -55,13 +58,16 @@ class FirstPass:
         length = np.linalg.norm(coarse.astype(np.float32), axis=1) * scale
         self.coarse = torch.from_numpy(_pad(coarse, padded, 0)).t()
         self.scale = _pad(scale, padded, 0.0)
-        self.bias = _pad(b_enc.astype(np.float32), padded, NEVER)
+        self.bias = _pad(b_enc.astype(np.float32), padded, float(NEVER))
         self.length = _pad(length.astype(np.float32), padded, 0.0)
         self.rounding = np.float32(rounding)
         self.b_dec = torch.from_numpy(b_dec)
 
     def encode(self, states: torch.Tensor, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """ids int32[n, k] and activations float32[n, k], strongest first; places without an active latent hold 0."""
+        """ids int32[n, k] and activations float32[n, k], strongest first; places without an active latent hold 0.
+
+        The states must be finite: the kernel trusts its bounds.
+        """
         import torch
 
         n = len(states)
@@ -69,26 +75,24 @@ class FirstPass:
         values = np.zeros((n, k), np.float32)
         # One buffer for all rounds: a fresh one of this size would be given by the system page by page each time.
         buffer = torch.empty(ROWS, len(self.scale), dtype=torch.int32)
-        rounded = torch.zeros(ROWS, states.shape[1], dtype=torch.int8)
         with ThreadPoolExecutor(torch.get_num_threads()) as pool, torch.inference_mode():
-            for start in range(0, n, ROWS):
-                centred = states[start : start + ROWS].float() - self.b_dec
+            for start in range(0, n, MANY):
+                centred = states[start : start + MANY].float() - self.b_dec
                 step = centred.abs().amax(dim=1).clamp_min(1e-12) / 127
                 whole = (centred / step[:, None]).round_()
                 error = (centred - whole * step[:, None]).norm(dim=1).numpy()
+                rounded = torch.zeros(-(-len(whole) // ROWS) * ROWS, whole.shape[1], dtype=torch.int8)
                 rounded[: len(whole)] = whole
-                products = torch._int_mm(rounded, self.coarse, out=buffer).numpy()
-                x, norm, steps = centred.numpy(), centred.norm(dim=1).numpy(), step.numpy()
-                parts = np.array_split(np.arange(len(centred)), torch.get_num_threads())
-                list(
-                    pool.map(
-                        lambda part: _refine(  # noqa: B023 - every call ends before the next round
-                            products, steps, error, norm, x, self.scale, self.bias, self.length, self.rounding,
-                            self.exact, self.exact_scale, part, ids[start:], values[start:],
-                        ),
-                        [part for part in parts if len(part)],
-                    )
-                )  # fmt: skip
+                steps, norms, x = step.numpy(), centred.norm(dim=1).numpy(), centred.numpy()
+                for first in range(0, len(whole), ROWS):
+                    products = torch._int_mm(rounded[first : first + ROWS], self.coarse, out=buffer).numpy()
+                    refine = partial(
+                        _refine, products, steps[first:], error[first:], norms[first:], x[first:],
+                        self.scale, self.bias, self.length, self.rounding, self.exact, self.exact_scale,
+                        ids[start + first :], values[start + first :],
+                    )  # fmt: skip
+                    parts = np.array_split(np.arange(min(ROWS, len(whole) - first)), torch.get_num_threads())
+                    list(pool.map(refine, [part for part in parts if len(part)]))
         return ids, values
 
 
@@ -116,7 +120,7 @@ def _bounds(product, scale, bias, length, step, error, slack, upper, top_upper):
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _refine(products, steps, errors, norms, x, scale, bias, length, rounding, exact, exact_scale, rows, ids, values):  # type: ignore[no-untyped-def]
+def _refine(products, steps, errors, norms, x, scale, bias, length, rounding, exact, exact_scale, ids, values, rows):  # type: ignore[no-untyped-def]
     m, k = len(scale), ids.shape[1]
     blocks = m // BLOCK
     upper = np.empty(m, np.float32)

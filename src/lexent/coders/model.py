@@ -19,7 +19,8 @@ class Loss:
     fvu: torch.Tensor  # share of the variance not explained, at k
     auxiliary: torch.Tensor
     active: torch.Tensor  # mean number of latents above 0
-    ids: torch.Tensor  # int64[n, k], the latents that fired
+    ids: torch.Tensor  # int64[n, k], the latents that were selected
+    fired: torch.Tensor  # bool[n, k], whether their activation is above 0
 
 
 class TopKModel(nn.Module):
@@ -69,7 +70,7 @@ class TopKModel(nn.Module):
 
         Both terms are divided by the same variance. AuxK predicts the detached residual, without the bias.
         """
-        variance = (x - x.mean(dim=0)).square().sum().detach()
+        variance = (x - x.mean(dim=0)).square().sum().detach().clamp_min(1e-12)
         centred = x - self.b_dec
         with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=autocast):
             ids = self.select(centred.detach(), k)
@@ -80,8 +81,8 @@ class TopKModel(nn.Module):
         if len(dead) > 0:
             auxiliary = self._auxiliary(centred, residual.detach(), dead, min(k_aux, len(dead)), autocast) / variance
         total = fvu + aux_weight * min(len(dead) / k_aux, 1.0) * auxiliary
-        active = (values.detach() > 0).sum(dim=1).float().mean()
-        return Loss(total, fvu.detach(), auxiliary.detach(), active, ids)
+        fired = values.detach() > 0
+        return Loss(total, fvu.detach(), auxiliary.detach(), fired.sum(dim=1).float().mean(), ids, fired)
 
     def _auxiliary(
         self, centred: torch.Tensor, residual: torch.Tensor, dead: torch.Tensor, k: int, autocast: bool
@@ -103,8 +104,13 @@ class TopKModel(nn.Module):
 
     @torch.no_grad()
     def normalise_decoder(self) -> None:
-        """Unit decoder rows; to be called after the optimiser's step, not before."""
+        """Unit decoder rows; to be called after the optimiser's step, not before.
+
+        A gain stays above 0: what is saved of a tied model are the encoder rows, and their directions are the decoder.
+        """
         self.W_dec.div_(self.W_dec.norm(dim=1, keepdim=True).clamp_min(1e-8))
+        if self.gain is not None:
+            self.gain.clamp_min_(1e-4)
 
 
 def _at(vector: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:

@@ -59,7 +59,15 @@ class SparseAutoencoder:
         shape = (config.d_sae, config.d_in)
         # nn.Linear and SAELens disagree on the axes: a transposed matrix must not pass as a model.
         if encoder.shape != shape or (decoder is not None and decoder.shape != shape):
-            raise ArtifactError(f"the matrices need the shape [latents, width] {shape}; given: {encoder.shape}")
+            given = encoder.shape if decoder is None else f"{encoder.shape} and {decoder.shape}"
+            raise ArtifactError(f"the matrices need the shape [latents, width] {shape}; given: {given}")
+        if b_enc.shape != shape[:1] or b_dec.shape != shape[1:] or (scale is not None and scale.shape != shape[:1]):
+            raise ArtifactError(
+                f"b_enc and the scale need one number a latent ({config.d_sae}), b_dec one a column ({config.d_in}); "
+                f"given: {len(b_enc)}, {'none' if scale is None else len(scale)} and {len(b_dec)}"
+            )
+        if (encoder.dtype == np.int8) != (scale is not None):
+            raise ArtifactError(f"8-bit rows need a scale and others have none; given: {encoder.dtype} rows")
         self.config = config
         self.b_enc, self.b_dec = b_enc, b_dec
         self._encoder, self._scale = encoder, scale
@@ -86,18 +94,24 @@ class SparseAutoencoder:
 
     def encode(self, states: States, *, k: int | None = None) -> RowCodes:
         """The k strongest latents of each state. Activations come in indexing scale."""
-        k = k or self.config.k
+        k = self.config.k if k is None else k
+        if k < 1:
+            raise InputError(f"k is {k}; allowed: 1 or more")
         if states.values.shape[1] != self.config.d_in:
             raise InputError(
                 f"the states are {states.values.shape[1]} wide and this lexicon reads {self.config.d_in}: "
                 f"it was trained for another encoder"
             )
         k = min(k, self.config.d_sae)
-        rows = states.values
+        rows = states.values.float()
+        lengths = rows.norm(dim=1, keepdim=True)
+        if not bool(lengths.isfinite().all()):
+            bad = int((~lengths.isfinite()).flatten().nonzero()[0])
+            raise InputError(f"the state in row {bad} is not finite (its length is {float(lengths[bad])})")
         if self.config.unit_states:
-            rows = rows.float()
-            rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(1e-12)
-        if rows.device.type == "cpu" and self.config.d_sae >= 4096:
+            rows = rows / lengths.clamp_min(1e-12)
+        # One column is no use to anyone, and torch's 8-bit product is wrong there.
+        if rows.device.type == "cpu" and self.config.d_sae >= 4096 and self.config.d_in > 1:
             ids, values = self._first_pass().encode(rows, k)
         else:
             ids, values = _encode_plainly(self, rows, k)
@@ -169,10 +183,9 @@ class SparseAutoencoder:
 
     def save(self, folder: Path) -> None:
         """Write cfg.json and sae_weights.safetensors into an existing folder."""
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
-        save_file(self.tensors(), folder / WEIGHTS)
-        (folder / WEIGHTS).chmod(0o644)  # safetensors writes for the owner alone
+        (folder / WEIGHTS).write_bytes(save(self.tensors()))  # save_file would hide why a disk refused
         (folder / CONFIG).write_text(json.dumps(asdict(self.config), indent=1) + "\n")
 
     @staticmethod
@@ -180,15 +193,23 @@ class SparseAutoencoder:
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
+        for name in (CONFIG, WEIGHTS):
+            if not (folder / name).is_file():
+                raise ArtifactError(f"{folder} is not a lexicon: {name} is missing")
         try:
             values = json.loads((folder / CONFIG).read_text())
             tensors = load_file(folder / WEIGHTS)
-        except FileNotFoundError as error:
-            raise ArtifactError(f"{folder} is not a lexicon: {Path(error.filename).name} is missing") from None
-        except (SafetensorError, json.JSONDecodeError) as error:
+        except (SafetensorError, ValueError) as error:
             raise ArtifactError(f"the lexicon {folder} is damaged: {error}") from error
-        known = {name: values[name] for name in SAEConfig.__dataclass_fields__ if name in values}
-        config = SAEConfig(**known)
+        missing = {"W_enc", "b_enc", "b_dec"} - tensors.keys()
+        if missing:
+            raise ArtifactError(f"the lexicon {folder} is damaged: {WEIGHTS} has no {', '.join(sorted(missing))}")
+        try:
+            config = SAEConfig(**{name: values[name] for name in SAEConfig.__dataclass_fields__ if name in values})
+        except TypeError as error:
+            raise ArtifactError(f"the lexicon {folder} is damaged: {CONFIG}: {error}") from error
+        if config.architecture != "topk":
+            raise ArtifactError(f'{folder} is a "{config.architecture}" autoencoder; allowed: topk')
         return SparseAutoencoder(
             config,
             encoder=np.ascontiguousarray(tensors["W_enc"].T),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +38,21 @@ class StateStream:
         """How many blocks all passes have."""
         return self.passes * -(-len(self.texts) // self.block_texts)
 
+    @cached_property
+    def width(self) -> int:
+        """How wide the states are: models that project their pooled vectors have token states of another width."""
+        _, states = next(iter(self.encoder.batches(self.texts[:1], kind="document", level=self.level)))
+        return int(states.values.shape[1])
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes when any text does."""
+        found = hashlib.sha256()
+        for text in self.texts:
+            encoded = text.encode(errors="surrogatepass")
+            found.update(len(encoded).to_bytes(8, "little") + encoded)
+        return found.hexdigest()[:16]
+
     def block(self, number: int) -> torch.Tensor:
         """float[n_rows, d_in]: the states of one block, shuffled."""
         import torch
@@ -44,7 +61,8 @@ class StateStream:
         order = np.random.default_rng([self.seed, number // per_pass]).permutation(len(self.texts))
         start = number % per_pass * self.block_texts
         texts = [self.texts[place] for place in order[start : start + self.block_texts]]
-        rows = torch.cat([states.values for _, states in self.encoder.batches(texts, kind="document", level=self.level)])
+        batches = self.encoder.batches(texts, kind="document", level=self.level)
+        rows = torch.cat([states.values for _, states in batches])
         generator = torch.Generator().manual_seed(int(np.random.default_rng([self.seed, 1, number]).integers(2**31)))
         return rows[torch.randperm(len(rows), generator=generator).to(rows.device)]
 

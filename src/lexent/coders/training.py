@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from lexent.artifact import disk_errors
 from lexent.coders.checkpoint import read_checkpoint, write_checkpoint
-from lexent.coders.model import TopKModel
+from lexent.coders.model import Loss, TopKModel
 from lexent.coders.sae import SAEConfig, SparseAutoencoder
 from lexent.errors import InputError
 
@@ -26,7 +27,7 @@ METRICS = "metrics.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
-    """How a lexicon is trained. Every field has a default that is good for a text encoder of a few hundred dimensions."""
+    """How a lexicon is trained. The defaults are good for a text encoder of a few hundred dimensions."""
 
     d_sae: int = 32_768
     """Number of latents."""
@@ -55,6 +56,8 @@ class TrainConfig:
             raise InputError(f"k is {self.k}; allowed: from 1 to the number of latents, {self.d_sae}")
         if self.batch < 2 or self.lr <= 0:
             raise InputError(f"batch is {self.batch} and lr {self.lr}; allowed: a batch of 2 or more, lr above 0")
+        if self.k_aux < 1 or self.seed < 0:
+            raise InputError(f"k_aux is {self.k_aux} and seed {self.seed}; allowed: k_aux from 1, seed from 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +81,34 @@ class Trainer:
         self.stream, self.config, self.folder = stream, config, folder
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.autocast = self.device.type == "cuda" and torch.cuda.is_bf16_supported()
-        self.model = TopKModel(stream.encoder.dim, config.d_sae, tied=config.tied, seed=config.seed).to(self.device)
+        self.model = TopKModel(stream.width, config.d_sae, tied=config.tied, seed=config.seed).to(self.device)
         fused = self.device.type == "cuda"
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.lr, eps=1e-8, fused=fused)
         self.next_block, self.step, self.states = 0, 0, 0
         self.scale = 0.0  # set from the first block: states times this have a mean norm of 1; 0 before
         self.last_fired = torch.zeros(config.d_sae, dtype=torch.long, device=self.device)
         self.dead = torch.empty(0, dtype=torch.long, device=self.device)
-        self.rest = torch.empty(0, stream.encoder.dim, device=self.device)  # states of a block that filled no batch
+        self.rest = torch.empty(0, stream.width, device=self.device)  # states of a block that filled no batch
+        self.latest: Progress | None = None
         if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
+            with disk_errors(folder):
+                folder.mkdir(parents=True, exist_ok=True)
             read_checkpoint(self)
+            self._cut_log()
 
     def identity(self) -> dict[str, Any]:
         """What must be the same for a checkpoint to be continued."""
         stream = self.stream
-        facts = {"texts": len(stream.texts), "passes": stream.passes, "block_texts": stream.block_texts}
+        facts: dict[str, Any] = {"texts": len(stream.texts), "passes": stream.passes, "block_texts": stream.block_texts}
+        facts |= {"order": stream.seed, "content": stream.digest}
         return {**asdict(self.config), **facts, "encoder": stream.encoder.fingerprint, "level": stream.level}
 
     def run(
         self, *, checkpoint_every: float = 120.0, progress: Callable[[Progress], None] | None = None
     ) -> SparseAutoencoder:
-        """Train to the end. Checkpoints are written between blocks, at most one in checkpoint_every seconds."""
+        """Train to the end. Checkpoints are written after the last block, and between others at most one in
+        checkpoint_every seconds.
+        """
         began, first, saved, shown = time.monotonic(), self.states, time.monotonic(), 0.0
         for number, rows in self.stream.from_block(self.next_block):
             rows = rows.to(self.device).float()
@@ -118,9 +127,12 @@ class Trainer:
                     progress(self._progress(share, loss, rate))
             self.rest = rows[full:].clone()
             self.next_block = number + 1
-            if full and self.folder is not None:
-                rate = (self.states - first) / max(time.monotonic() - began, 1e-9)
-                self._log(self._progress(self.next_block / self.stream.blocks, loss, rate))
+            if not full:
+                continue
+            rate = (self.states - first) / max(time.monotonic() - began, 1e-9)
+            self.latest = self._progress(self.next_block / self.stream.blocks, loss, rate)
+            if self.folder is not None:
+                self._log(self.latest)
                 if time.monotonic() - saved > checkpoint_every:
                     write_checkpoint(self)
                     saved = time.monotonic()
@@ -129,6 +141,10 @@ class Trainer:
                 f"the texts have {len(self.rest)} states, fewer than one batch of {self.config.batch}; "
                 f"give more text or a smaller --batch"
             )
+        if self.folder is not None:  # so that a kill while the latents are named costs no training
+            write_checkpoint(self)
+        if progress is not None and self.latest is not None:
+            progress(self.latest)
         return self.result()
 
     def _calibrate(self, rows: torch.Tensor) -> None:
@@ -137,7 +153,7 @@ class Trainer:
         with torch.no_grad():
             self.model.b_dec.copy_(rows.mean(dim=0) * self.scale)
 
-    def _step(self, batch: torch.Tensor, share: float) -> Any:
+    def _step(self, batch: torch.Tensor, share: float) -> Loss:
         config = self.config
         for group in self.optimizer.param_groups:
             group["lr"] = config.lr * schedule(share)
@@ -150,33 +166,49 @@ class Trainer:
             autocast=self.autocast,
         )
         self.optimizer.zero_grad(set_to_none=True)
-        loss.total.backward()
+        torch.autograd.backward(loss.total)
         self.model.remove_parallel_gradient()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         self.optimizer.step()
         self.model.normalise_decoder()  # after the step: Adam moves the rows off the sphere again
         self.step += 1
         self.states += len(batch)
-        self.last_fired[loss.ids.flatten()] = self.states
+        now = loss.fired.long() * self.states  # selected but not above 0 is not firing
+        self.last_fired.scatter_reduce_(0, loss.ids.flatten(), now.flatten(), "amax")
         if self.step % 100 == 0:  # finding the dead waits for the GPU, so not at every step
             self.dead = torch.nonzero(self.last_fired < self.states - config.dead_after).flatten()
         return loss
 
-    def _progress(self, share: float, loss: Any, rate: float) -> Progress:
+    def _progress(self, share: float, loss: Loss, rate: float) -> Progress:
         dead = len(self.dead) / self.config.d_sae
         return Progress(share, self.step, self.states, float(loss.fvu), dead, float(loss.active), rate)
 
     def _log(self, progress: Progress) -> None:
         assert self.folder is not None
-        with (self.folder / METRICS).open("a") as file:
+        path = self.folder / METRICS
+        with disk_errors(path), path.open("a") as file:
             file.write(json.dumps({key: round(value, 6) for key, value in asdict(progress).items()}) + "\n")
+
+    def _cut_log(self) -> None:
+        """Take from the log what came after the checkpoint: it will be measured again."""
+        assert self.folder is not None
+        path = self.folder / METRICS
+        if not path.exists():
+            return
+        whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        rows = [json.loads(line) for line in whole]
+        done = [row["step"] <= self.step for row in rows]
+        with disk_errors(path):
+            path.write_text("".join(line for line, keep in zip(whole, done, strict=True) if keep))
+        if any(done):
+            self.latest = Progress(**rows[sum(done) - 1])
 
     @torch.no_grad()
     def result(self) -> SparseAutoencoder:
         """The autoencoder in the units of the encoder: the input scale is folded into the biases."""
         config, model = self.config, self.model
         found = SAEConfig(
-            d_in=self.stream.encoder.dim,
+            d_in=self.stream.width,
             d_sae=config.d_sae,
             k=config.k,
             activation_scale=self.scale,

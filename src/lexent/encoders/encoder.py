@@ -27,6 +27,7 @@ class Encoder(Protocol):
     fingerprint: str
     """Changes when the weights, the tokenizer or the prompts do."""
     dim: int
+    """Width of the states; a model that projects its pooled vectors may have token states of another width."""
 
     def batches(
         self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
@@ -68,7 +69,9 @@ def load(encoder: str | Path | Encoder | Any = DEFAULT, *, device: str | None = 
     if isinstance(encoder, Encoder):
         return encoder
     if hasattr(encoder, "tokenizer") and hasattr(encoder, "encode"):
-        return SentenceEncoder(encoder, id=_name_of(encoder), device=device)
+        from copy import deepcopy  # the caller's model stays in its precision and on its device
+
+        return SentenceEncoder(deepcopy(encoder), id=_name_of(encoder), device=device)
     raise InputError(
         f"an encoder is a sentence-transformers id, a folder, a SentenceTransformer or a lexent Encoder; "
         f"given: {type(encoder).__name__}"

@@ -28,19 +28,18 @@ class SentenceEncoder:
     """A SentenceTransformer, giving states instead of only sentence vectors."""
 
     def __init__(self, model: Any, *, id: str, device: str | None = None, layers: Sequence[int] | None = None) -> None:
-        """layers: give the states of these hidden layers side by side (0 is the embedding layer), not the last one's."""
+        """layers: give the states of these hidden layers side by side (0 is the embedding layer), not of the last."""
         import torch
 
         self.model = model
         self.id = id
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.layers = tuple(layers) if layers is not None else None
-        self.prompts = {kind: (model.prompts or {}).get(kind) or "" for kind in ("query", "document")}
+        self.prompts = _prompts(model)
         self.fingerprint = _fingerprint(model, self.prompts, self.layers)
         model.to(device=self.device, dtype=half_precision(self.device) or torch.float32)
         model.eval()
-        width = model.get_embedding_dimension()
-        self.dim = int(width) * (len(self.layers) if self.layers else 1)
+        self.dim = int(model.get_embedding_dimension()) if self.layers is None else self._check_layers()
 
     @staticmethod
     def open(name: str, *, device: str | None = None, layers: Sequence[int] | None = None) -> SentenceEncoder:
@@ -50,12 +49,12 @@ class SentenceEncoder:
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging as transformers_logging
 
-        transformers_logging.disable_progress_bar()
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
         source = embedded_model() if name == DEFAULT else name
         try:
             model = SentenceTransformer(str(source), device="cpu", local_files_only=name == DEFAULT)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, ImportError) as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise NotFoundError(
                 f'cannot load the encoder "{name}": {reason}; give a sentence-transformers id, a local folder, '
@@ -74,6 +73,8 @@ class SentenceEncoder:
             raise InputError(
                 f'the encoder "{self.id}" gives one vector a text and no token states; use it with level="pooled"'
             )
+        if level == "pooled" and self.layers is not None:
+            raise InputError(f'the encoder "{self.id}" was given layers {list(self.layers)}: it has no pooled states')
         for start in range(0, len(texts), WINDOW):
             yield from self._window(texts[start : start + WINDOW], start, kind, level, specials)
 
@@ -96,6 +97,7 @@ class SentenceEncoder:
             spans = np.array(encoded["offset_mapping"][row], dtype=np.int64).reshape(-1, 2)
             strings = tokenizer.convert_ids_to_tokens(encoded["input_ids"][row])
             spans = np.where(special[:, None], 0, np.maximum(spans - prompt, 0))
+            _leave_spaces(texts[row], spans)
             found.append(Tokens([strings[place] for place in keep], spans[keep], special[keep]))
         return found
 
@@ -107,32 +109,38 @@ class SentenceEncoder:
     ) -> Iterator[tuple[NDArray[np.int64], States]]:
         import torch
 
-        prompted = [self.prompts[kind] + text for text in texts]
-        if self._tokenizer() is None:  # a static model: no padding to save
-            vectors = self.model.encode(prompted, convert_to_tensor=True, show_progress_bar=False)
+        if self._tokenizer() is None:  # a static model, or one with two sides: no padding to save
+            encode = self.model.encode_query if kind == "query" else self.model.encode_document
+            vectors = encode(list(texts), prompt=self.prompts[kind], convert_to_tensor=True, show_progress_bar=False)
             yield start + np.arange(len(texts)), States(vectors, np.arange(len(texts) + 1))
             return
+        prompted = [self.prompts[kind] + text for text in texts]
         encoded = self._tokenizer()(
             prompted, truncation=True, max_length=self.max_tokens, return_special_tokens_mask=not specials
         )
         lengths = np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
-        for rows in _length_batches(lengths, BATCH_TOKENS[self.device.type]):
+        for rows in _length_batches(lengths, BATCH_TOKENS.get(self.device.type, BATCH_TOKENS["cpu"])):
             inputs = {name: [encoded[name][row] for row in rows] for name in encoded}
             keep = None if specials else [~np.array(mask, dtype=bool) for mask in inputs.pop("special_tokens_mask")]
             padded = self._tokenizer().pad(inputs, return_tensors="pt").to(self.device)
             with torch.inference_mode():
-                values, counts = self._states(dict(padded), lengths[rows], level, keep)
+                values, counts = self._states(dict(padded), lengths[rows], kind, level, keep)
             yield start + rows, States(values, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
 
     def _states(
-        self, inputs: dict[str, torch.Tensor], lengths: NDArray[np.int64], level: Level, keep: list[Any] | None
+        self,
+        inputs: dict[str, torch.Tensor],
+        lengths: NDArray[np.int64],
+        kind: Kind,
+        level: Level,
+        keep: list[Any] | None,
     ) -> tuple[torch.Tensor, NDArray[np.int64]]:
         """The states of one padded batch and how many rows each text has."""
         import torch
 
         mask = inputs["attention_mask"].bool()
         if level == "pooled":
-            return self._pooled(inputs), np.ones(len(lengths), np.int64)
+            return self._pooled(inputs, kind), np.ones(len(lengths), np.int64)
         if self.layers is None:
             hidden = self.model[0](inputs)["token_embeddings"]
         else:
@@ -144,17 +152,34 @@ class SentenceEncoder:
         counts = np.array([row.sum() for row in keep], dtype=np.int64)
         return hidden[mask][torch.from_numpy(wanted).to(hidden.device)], counts
 
-
-    def _pooled(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    def _pooled(self, inputs: dict[str, torch.Tensor], kind: Kind) -> torch.Tensor:
         """One vector a text. Pooling and normalising have no weights and run in float32."""
         features = self.model[0](inputs)
         rest = list(self.model)[1:]
         if not any(True for module in rest for _ in module.parameters()):
             features["token_embeddings"] = features["token_embeddings"].float()
+        if self.prompts[kind]:  # some models leave the prompt out of the mean
+            features["prompt_length"] = self._prompt_length(kind)
         for module in rest:
             features = module(features)
         pooled: torch.Tensor = features["sentence_embedding"]
         return pooled
+
+    def _prompt_length(self, kind: Kind) -> int:
+        """Tokens of the prompt, with the special ones before it and without the one that closes a text."""
+        encoded = self._tokenizer()(self.prompts[kind], return_special_tokens_mask=True)
+        return len(encoded["input_ids"]) - int(encoded["special_tokens_mask"][-1])
+
+    def _check_layers(self) -> int:
+        """The width of the chosen layers side by side."""
+        assert self.layers is not None
+        if self._tokenizer() is None:
+            raise InputError(f'the encoder "{self.id}" has no layers to choose from: it gives one vector a text')
+        config = self.model[0].auto_model.config
+        last = int(config.num_hidden_layers)
+        if not self.layers or any(not 0 <= layer <= last for layer in self.layers):
+            raise InputError(f'layers of "{self.id}" are {list(self.layers)}; allowed: one or more from 0 to {last}')
+        return int(config.hidden_size) * len(self.layers)
 
 
 def embedded_model() -> Path:
@@ -168,6 +193,8 @@ def half_precision(device: torch.device) -> torch.dtype | None:
 
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported() else None
+    if device.type != "cpu" or not torch._C._has_mkldnn:
+        return None
     return torch.bfloat16 if torch.ops.mkldnn._is_mkldnn_bf16_supported() else None
 
 
@@ -181,7 +208,26 @@ def _length_batches(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[N
         start += size
 
 
-def _fingerprint(model: Any, prompts: dict[str, str], layers: tuple[int, ...] | None) -> str:
+def _leave_spaces(text: str, spans: NDArray[np.int64]) -> None:
+    """Some tokenizers count the space before a word to its first token: move the spans to the first letter."""
+    for place, (start, stop) in enumerate(spans.tolist()):
+        if stop > start and text[start].isspace():
+            piece = text[start:stop]
+            if not piece.isspace():
+                spans[place, 0] = stop - len(piece.lstrip())
+
+
+def _prompts(model: Any) -> dict[Kind, str]:
+    """What goes before queries and documents. The document's prompt has three usual names.
+
+    sentence-transformers adds an empty "document" to a model that names it otherwise, and then finds that one first.
+    """
+    known = model.prompts or {}
+    document = next((known[name] for name in ("document", "passage", "corpus") if known.get(name)), "")
+    return {"query": known.get("query") or "", "document": document}
+
+
+def _fingerprint(model: Any, prompts: dict[Kind, str], layers: tuple[int, ...] | None) -> str:
     """A hash of the weights (a sample of each tensor), the prompts and the length limit."""
     import torch
 

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +35,7 @@ class TinyEncoder:
         for start in range(0, len(texts), 64):
             parts = [self._states(text) for text in texts[start : start + 64]]
             if level == "pooled":
-                parts = [part.mean(axis=0, keepdims=True) for part in parts]
+                parts = [part.sum(axis=0, keepdims=True) / np.float32(max(1, len(part))) for part in parts]
             offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
             yield start + np.arange(len(parts)), States(torch.from_numpy(np.concatenate(parts)), offsets)
 
@@ -44,16 +45,16 @@ class TinyEncoder:
     def _states(self, text: str) -> NDArray[np.float32]:
         words = _split(text).strings
         if not words:
-            return np.zeros((1, self.dim), np.float32)
+            return np.zeros((0, self.dim), np.float32)
         own = np.stack([_vector(word) for word in words])
         around = np.pad(own, ((1, 1), (0, 0)))
         return (own + 0.2 * (around[:-2] + around[2:])).astype(np.float32)
 
 
 def _split(text: str) -> Tokens:
-    found = list(_WORD.finditer(text.lower()))[: TinyEncoder.max_tokens]
+    found = list(islice(_WORD.finditer(text), TinyEncoder.max_tokens))
     spans = np.array([match.span() for match in found], dtype=np.int64).reshape(-1, 2)
-    return Tokens([match.group() for match in found], spans, np.zeros(len(found), dtype=bool))
+    return Tokens([match.group().lower() for match in found], spans, np.zeros(len(found), dtype=bool))
 
 
 @lru_cache(maxsize=100_000)

@@ -63,7 +63,7 @@ def represent(
         "kind": kind,
         "level": recipe.level,
         "specials": recipe.specials,
-        "k": recipe.k,
+        "k": recipe.k_for(kind),
         "pool": recipe.pool,
     }
     advance = counter(progress, recipe.name, kind=kind, total=len(texts))

@@ -79,7 +79,7 @@ def attribute(
             "concept; words can be shown for recipes that encode tokens"
         )
     states = encode(encoder, [text], kind=kind, level=recipe.level, specials=recipe.specials)
-    codes = lexicon.codes(states, k=recipe.k)
+    codes = lexicon.codes(states, k=recipe.k_for(kind))
     activations = np.where(codes.ids == concept, codes.values, 0).sum(axis=1, dtype=np.float64)
     if recipe.pool == "max" and len(activations):
         strongest = int(activations.argmax())

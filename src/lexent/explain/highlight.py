@@ -31,7 +31,7 @@ def highlights(hits: Sequence[Hit]) -> list[tuple[TokenShare, ...]]:
         return [() for _ in hits]
     texts = [document.content for document in index.documents.at([hit.position for hit in hits])]
     states = encode(encoder, texts, kind="document", level=recipe.level, specials=recipe.specials)
-    codes = index.lexicon.codes(states, k=recipe.k)
+    codes = index.lexicon.codes(states, k=recipe.k_for("document"))
     found = []
     for place, tokens in enumerate(encoder.tokenize(texts, kind="document", specials=recipe.specials)):
         rows = slice(codes.offsets[place], codes.offsets[place + 1])

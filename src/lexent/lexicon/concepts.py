@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import Literal, overload
 
 from lexent.errors import ArtifactError, NotFoundError
 
@@ -47,7 +48,13 @@ class Concepts(Sequence[Concept]):
     def __len__(self) -> int:
         return len(self._all)
 
-    def __getitem__(self, place):  # type: ignore[no-untyped-def]
+    @overload
+    def __getitem__(self, place: int) -> Concept: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Concept]: ...
+
+    def __getitem__(self, place: int | slice) -> Concept | list[Concept]:
         return self._all[place]
 
     def __iter__(self) -> Iterator[Concept]:
@@ -74,8 +81,8 @@ class Concepts(Sequence[Concept]):
         """The concept of that number (812, "#812") or name; a whole label, or the best match of its words."""
         text = str(name).strip()
         number = text.removeprefix("#")
-        if number.isdigit():
-            if int(number) < len(self):
+        if number.isdecimal() or isinstance(name, int):
+            if 0 <= int(number) < len(self):
                 return self._all[int(number)]
             raise NotFoundError(f"no concept #{number}; they are numbered 0 to {len(self) - 1}")
         for concept in self._all:
@@ -89,8 +96,8 @@ class Concepts(Sequence[Concept]):
     def _no_such(self, text: str) -> str:
         near = self.find(text, limit=3)
         for word in _words(text):
-            for known in get_close_matches(word, self._words_index(), n=2, cutoff=0.75):
-                near += [self._all[concept] for concept in self._words_index()[known][:1]]
+            for known in get_close_matches(word, self._words_index(), n=1, cutoff=0.75):
+                near += self.find(known, limit=2)
         seen = list(dict.fromkeys(f'#{concept.id} "{concept.label}"' for concept in near))[:3]
         hint = f"did you mean {', '.join(seen)}? " if seen else ""
         return f'no concept named "{text}"; {hint}search them: lexent concepts find "{text[:20]}"'
@@ -118,9 +125,10 @@ class Concepts(Sequence[Concept]):
             return Concepts([Concept(latent, f"concept {latent}") for latent in range(size)])
         try:
             table = json.loads(gzip.decompress(path.read_bytes()))
+            table["examples"] = [tuple(examples) for examples in table.get("examples", [()] * size)]
             rows = zip(*table.values(), strict=True)
             concepts = [Concept(latent, **dict(zip(table, row, strict=True))) for latent, row in enumerate(rows)]
-        except (OSError, EOFError, ValueError, TypeError) as error:
+        except (OSError, EOFError, zlib.error, ValueError, TypeError, AttributeError) as error:
             raise ArtifactError(f"the names in {path} are damaged: {error}") from error
         if len(concepts) != size:
             raise ArtifactError(f"{path} names {len(concepts)} concepts and the lexicon has {size}")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexent.artifact import MANIFEST, check_sizes, read_manifest
-from lexent.errors import MismatchError, NotFoundError
+from lexent.errors import ArtifactError, MismatchError, NotFoundError
 from lexent.lexicon.concepts import Concept, Concepts
-from lexent.types import RowCodes, States
+from lexent.types import Level, RowCodes, States
 
 if TYPE_CHECKING:
     from lexent.coders.sae import SparseAutoencoder
@@ -28,7 +28,7 @@ class LexiconInfo:
     name: str
     encoder_id: str
     encoder_fingerprint: str
-    level: str = "tokens"
+    level: Level = "tokens"
     """The states it reads: tokens or pooled."""
     training: dict[str, Any] = field(default_factory=dict)
     """How it was trained and what was measured; free form."""
@@ -90,7 +90,8 @@ class Lexicon:
         rows = self.sae.decoder_rows
         cosine = rows @ rows[latent]
         cosine[latent] = -np.inf
-        return [(self.concepts[int(other)], float(cosine[other])) for other in np.argsort(-cosine)[:limit]]
+        nearest = np.argsort(-cosine, kind="stable")[: min(limit, self.size - 1)]
+        return [(self.concepts[int(other)], float(cosine[other])) for other in nearest]
 
     def check(self, encoder: Encoder) -> None:
         """Refuse an encoder that this lexicon was not trained for."""
@@ -148,7 +149,8 @@ def load(lexicon: str | Path | Lexicon | None = None) -> Lexicon:
     if isinstance(lexicon, Lexicon):
         return lexicon
     name = str(lexicon) if lexicon is not None else DEFAULT
-    folder = Path(name) if Path(name).is_dir() else shipped().get(name)
+    # A folder of the default's name in the working directory, say the encoder's, is not meant where none is given.
+    folder = Path(name) if lexicon is not None and Path(name).is_dir() else shipped().get(name)
     if folder is None:
         raise NotFoundError(
             f'no lexicon "{name}": neither a folder nor one of the shipped ones ({", ".join(shipped()) or "none"}); '
@@ -156,7 +158,11 @@ def load(lexicon: str | Path | Lexicon | None = None) -> Lexicon:
         )
     manifest = read_manifest(folder, kind="lexicon")
     remedy = f"train it again: lexent train TEXTS --out {folder}"
-    check_sizes(folder, {file: facts["size"] for file, facts in manifest["files"].items()}, remedy=remedy)
-    info = LexiconInfo(**{name: manifest[name] for name in LexiconInfo.__dataclass_fields__})
+    try:
+        info = LexiconInfo(**{name: manifest[name] for name in LexiconInfo.__dataclass_fields__})
+        sizes = {file: facts["size"] for file, facts in manifest["files"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(f'"{folder}" is damaged: its {MANIFEST} has no good {error}; {remedy}') from error
+    check_sizes(folder, sizes, remedy=remedy)
     sae = SparseAutoencoder.load(folder)
     return Lexicon(sae, Concepts.load(folder, size=sae.config.d_sae), info)

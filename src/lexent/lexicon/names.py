@@ -1,11 +1,13 @@
 """Names for latents, without a language model: the words that a latent fires on far more than chance.
 
-Variants of one word count as one, word pieces are read as the whole words they stand in, a list of words stops where the
-share falls off, and latents that fire on word endings, on punctuation or on whole texts are named for what they are.
+Variants of one word count as one, word pieces are read as the whole words they stand in, a list of words stops where
+the share falls off, and latents that fire on endings, on punctuation or on whole texts are named for what they are.
 """
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,20 +27,22 @@ BROAD = 4.3
 CONTEXT = 6
 """Words on each side of a firing token that are shown, and counted for broad latents."""
 
-STOP = frozenset(
-    "a about above after again all also am an and any are as at be because been before being below between both but by "
-    "can could did do does doing down during each few for from further had has have having he her here hers him his how "
-    "i if in into is it its itself just may me might more most must my no nor not of off on once only or other our out "
-    "over own same she should so some such than that the their them then there these they this those through to too "
-    "under until up upon us very was we were what when where which while who whom why will with within without would "
-    "you your i.e e.g et al however using used use based show shows shown two one first new well many much thus".split()
-)
+_FUNCTION_WORDS = """
+a about above after again all also am an and any are as at be because been before being below between both but by can
+could did do does doing down during each few for from further had has have having he her here hers him his how i if in
+into is it its itself just may me might more most must my no nor not of off on once only or other our out over own same
+she should so some such than that the their them then there these they this those through to too under until up upon us
+very was we were what when where which while who whom why will with within without would you your i.e e.g et al however
+using used use based show shows shown two one first new well many much thus
+"""
+STOP = frozenset(_FUNCTION_WORDS.split())
 
-_ENDINGS = frozenset(
-    "s es ed d ing ings er ers or ors ly al ally ic ical ically ion ions ation ations ive ives ity ities ment ments ness "
-    "e y ies ied ier able ible ability ance ances ence ences ant ants ent ents ist ists ism isms ize ized izes izing "
-    "ise ised ises ising ization isation ous ously 's n 't".split()
-) | {""}
+_COMMON_ENDINGS = """
+s es ed d ing ings er ers or ors ly al ally ic ical ically ion ions ation ations ive ives ity ities ment ments ness e y
+ies ied ier able ible ability ance ances ence ences ant ants ent ents ist ists ism isms ize ized izes izing ise ised
+ises ising ization isation ous ously 's n 't
+"""
+_ENDINGS = frozenset(_COMMON_ENDINGS.split()) | {""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +79,8 @@ class Evidence:
 def name_all(statistics: Statistics, texts: Sequence[str], spans: ContextSpans) -> list[Concept]:
     """A concept for each latent that fired; latents that never did get the label "" and must be dropped."""
     m = len(statistics.frequency)
-    background = _background(texts)
-    evidence = [_evidence(statistics, latent, texts, spans, background) for latent in range(m)]
+    surroundings = _Surroundings(statistics, texts, spans)
+    evidence = [_evidence(statistics, latent, surroundings) for latent in range(m)]
     labels = _distinct([_label(statistics, latent, evidence[latent]) for latent in range(m)], evidence)
     return [
         Concept(
@@ -97,6 +101,9 @@ class ContextSpans:
         self._spans = spans
 
     def of(self, text: int, token: int) -> tuple[int, int]:
+        """The span of a token; (0, 0) stands for the whole text."""
+        if text not in self._spans:
+            return 0, 0
         start, stop = self._spans[text][token]
         return int(start), int(stop)
 
@@ -120,35 +127,36 @@ def same_word(one: str, other: str) -> bool:
     return tail == "" and len(longer) > 1 and longer[0] == one[shared - 1] and longer[1:] in _ENDINGS
 
 
-def _evidence(
-    statistics: Statistics,
-    latent: int,
-    texts: Sequence[str],
-    spans: ContextSpans,
-    background: dict[str, float],
-) -> Evidence:
+def _evidence(statistics: Statistics, latent: int, surroundings: _Surroundings) -> Evidence:
     items, share = statistics.latent_words.of(latent)
     if not len(items):
         return Evidence([], [], 0.0)
-    groups: list[list[Word]] = []
+    words = []
     for item, part in zip(items[:40], share[:40], strict=True):
         gain = float(part * np.log(max(part / max(statistics.word_rate[item], 1e-9), 1e-9)))
-        _join(groups, Word(statistics.words[item], float(part), gain))
-    merged = [_merged(group) for group in groups]
+        words.append(Word(statistics.words[item], float(part), gain))
+    merged = [_merged(group) for group in _grouped(words)]
     shares = np.array([word.share for word in merged] + list(share[40:]))
     rest = max(0.0, 1.0 - float(shares.sum()))  # what the words not kept hold, taken as words of the weakest share
     entropy = float(-(shares * np.log2(shares)).sum() - rest * np.log2(shares.min()))
     words = sorted(merged, key=lambda word: -word.gain)
-    return Evidence(words, _context_words(statistics, latent, texts, spans, background), entropy)
+    return Evidence(words, surroundings.words(latent), entropy)
 
 
-def _join(groups: list[list[Word]], word: Word) -> None:
-    """Put a word to the forms of the same word, or begin a new group with it."""
-    for group in groups:
-        if same_word(group[0].text, word.text):
-            group.append(word)
-            return
-    groups.append([word])
+def _grouped(words: Sequence[Word]) -> list[list[Word]]:
+    """Words with their other forms: each joins the first group whose first word it is a form of."""
+    groups: list[list[Word]] = []
+    alike: dict[str, list[list[Word]]] = {}  # forms of one word share their first three letters
+    for word in words:
+        near = alike.setdefault(word.text[:3], [])
+        for group in near:
+            if same_word(group[0].text, word.text):
+                group.append(word)
+                break
+        else:
+            near.append([word])
+            groups.append(near[-1])
+    return groups
 
 
 def _merged(group: list[Word]) -> Word:
@@ -158,29 +166,69 @@ def _merged(group: list[Word]) -> Word:
     return Word(text, sum(word.share for word in group), sum(word.gain for word in group))
 
 
-def _context_words(
-    statistics: Statistics, latent: int, texts: Sequence[str], spans: ContextSpans, background: dict[str, float]
-) -> list[Word]:
-    """Words around the sampled places that stand there far more often than elsewhere, best first."""
-    seen: Counter[str] = Counter()
-    places = 0
-    for text, token in statistics.contexts[latent]:
-        if text < 0:
-            break
-        places += 1
-        start, stop = spans.of(int(text), int(token))
-        near = texts[text][max(0, start - 160) : stop + 160] if stop else texts[text][:400]
-        seen.update({word.lower() for word in WORD.findall(near)})
-    found = []
-    for text, count in seen.items():
-        share = count / places
-        word = Word(text, share, float(share * np.log(share / background.get(text, 1e-4))))
-        if count >= max(2, 0.12 * places) and len(text) > 2 and word.is_content and word.gain > 0.2:
-            found.append(word)
-    groups: list[list[Word]] = []
-    for word in sorted(found, key=lambda word: (-word.gain, word.text)):
-        _join(groups, word)
-    return [group[0] for group in groups[:8]]
+class _Surroundings:
+    """The words around the sampled places of each latent. A place is read once, however many latents fire there."""
+
+    def __init__(self, statistics: Statistics, texts: Sequence[str], spans: ContextSpans) -> None:
+        flat = statistics.contexts[:, :, 0] * 65_536 + statistics.contexts[:, :, 1]
+        places, inverse = np.unique(flat, return_inverse=True)  # by text
+        self._place = inverse.reshape(flat.shape)
+        self._count = (statistics.contexts[:, :, 0] >= 0).sum(axis=1)
+        numbers: dict[str, int] = {}
+        found, ends = array("i"), [0]
+        of_text, windows = -1, _Windows("", numbers)
+        for place in places.tolist():
+            text, token = divmod(place, 65_536)
+            if text >= 0:
+                if text != of_text:
+                    of_text, windows = text, _Windows(texts[text], numbers)
+                start, stop = spans.of(text, token)
+                found.extend(windows.words(max(0, start - 160), stop + 160) if stop else windows.words(0, 400))
+            ends.append(len(found))
+        self._found, self._ends = np.frombuffer(found, np.int32) if found else np.empty(0, np.int32), ends
+        self._words = list(numbers)
+        self._background = _background(texts)
+
+    def words(self, latent: int) -> list[Word]:
+        """Words around its places that stand there far more often than elsewhere, best first."""
+        places = int(self._count[latent])
+        near = [self._found[self._ends[at] : self._ends[at + 1]] for at in self._place[latent][:places]]
+        numbers, counts = np.unique(np.concatenate([np.empty(0, np.int32), *near]), return_counts=True)
+        often = counts >= max(2, 0.12 * places)
+        found = []
+        for number, count in zip(numbers[often].tolist(), counts[often].tolist(), strict=True):
+            text, share = self._words[number], count / places
+            word = Word(text, share, float(share * np.log(share / self._background.get(text, 1e-4))))
+            if len(text) > 2 and word.is_content and word.gain > 0.2:
+                found.append(word)
+        groups = _grouped(sorted(found, key=lambda word: (-word.gain, word.text)))
+        return [group[0] for group in groups[:8]]
+
+
+class _Windows:
+    """The words of a text, by number, so that a part of the text can be looked into without reading it again."""
+
+    def __init__(self, text: str, numbers: dict[str, int]) -> None:
+        self._text, self._numbers = text, numbers
+        matches = list(WORD.finditer(text))
+        self._starts = [match.start() for match in matches]
+        self._ends = [match.end() for match in matches]
+        self._ids = [self._number(match.group()) for match in matches]
+
+    def words(self, start: int, stop: int) -> set[int]:
+        """The different words of text[start:stop], those cut off at its edges as what is left of them."""
+        first = bisect_left(self._starts, start)
+        last = max(first, bisect_right(self._ends, stop))
+        found = set(self._ids[first:last])
+        cut = [first - 1] if first and self._ends[first - 1] > start else []
+        cut += [last] if last < len(self._starts) and self._starts[last] < stop else []
+        for word in cut:
+            part = self._text[max(start, self._starts[word]) : min(stop, self._ends[word])]
+            found.update(map(self._number, WORD.findall(part)))
+        return found
+
+    def _number(self, word: str) -> int:
+        return self._numbers.setdefault(word.lower(), len(self._numbers))
 
 
 def _background(texts: Sequence[str]) -> dict[str, float]:
@@ -225,9 +273,7 @@ def _until_it_falls(words: list[Word]) -> list[str]:
 
 def _blend(content: list[Word], context: list[Word]) -> list[str]:
     """Words that it fires on and words around it, by gain; a word that is both counts twice."""
-    groups: list[list[Word]] = []
-    for word in [*content, *context]:
-        _join(groups, word)
+    groups = _grouped([*content, *context])
     both = [Word(group[0].text, group[0].share, sum(word.gain for word in group)) for group in groups]
     return _until_it_falls(sorted(both, key=lambda word: -word.gain))
 
@@ -272,10 +318,14 @@ def _distinct(labels: list[str], evidence: list[Evidence]) -> list[str]:
                 if words:
                     found[latent] = f"{labels[latent]} ({', '.join(words)})"
     seen: Counter[str] = Counter()
+    taken = set(found)
     for latent, label in enumerate(found):
         seen[label] += 1
         if seen[label] > 1 and label:
+            while f"{label} #{seen[label]}" in taken:
+                seen[label] += 1
             found[latent] = f"{label} #{seen[label]}"
+            taken.add(found[latent])
     return found
 
 

@@ -28,8 +28,9 @@ def named_lexicon(
     progress: Callable[[int], None] | None = None,
 ) -> Lexicon:
     """Name the latents by what they fire on in the texts; latents that never fire are dropped."""
-    statistics = collect(texts, encoder=encoder, sae=sae, progress=progress)
-    concepts = name_all(statistics, texts, _spans(statistics, texts, encoder))
+    statistics = collect(texts, encoder=encoder, sae=sae, level=info.level, progress=progress)
+    spans = _spans(statistics, texts, encoder) if info.level == "tokens" else ContextSpans({})
+    concepts = name_all(statistics, texts, spans)
     live = np.array([concept.id for concept in concepts if concept.label], dtype=np.int64)
     if not len(live):
         raise InputError("no latent fires on the texts given for naming; give more text")

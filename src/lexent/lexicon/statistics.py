@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from lexent.types import Tokens
+from lexent.types import Level, RowCodes, Tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,11 +67,15 @@ def collect(
     *,
     encoder: Encoder,
     sae: SparseAutoencoder,
+    level: Level = "tokens",
     contexts: int = 24,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Statistics:
-    """One pass over the texts. Contexts are drawn in proportion to activation, so weak ones are seen too."""
+    """One pass over the texts. Contexts are drawn in proportion to activation, so weak ones are seen too.
+
+    The latents of a pooled state fire on all words of its text, each with an equal part.
+    """
     m = sae.config.d_sae
     words, pieces = _Vocabulary(), _Vocabulary()
     word_sums, piece_sums = _Sums(), _Sums()
@@ -80,26 +84,27 @@ def collect(
     word_tokens: list[NDArray[np.int64]] = []
     for start in range(0, len(texts), CHUNK):
         part = texts[start : start + CHUNK]
-        tokens = encoder.tokenize(part, kind="document")
-        of_word = [np.array(words.of(words_of(text, found)), np.int64) for text, found in zip(part, tokens, strict=True)]
-        of_piece = [np.array(pieces.of(found.strings), np.int64) for found in tokens]
+        if level == "tokens":
+            tokens = encoder.tokenize(part, kind="document")
+            strings = [found.strings for found in tokens]
+            whole = [words_of(text, found) for text, found in zip(part, tokens, strict=True)]
+        else:
+            strings = whole = [WORD.findall(text.lower()) or ["[text]"] for text in part]
+        of_word = [np.array(words.of(found), np.int64) for found in whole]
+        of_piece = [np.array(pieces.of(found), np.int64) for found in strings]
         word_tokens.append(np.bincount(np.concatenate([*of_word, np.empty(0, np.int64)])))
-        for rows, states in encoder.batches(part, kind="document"):
+        for rows, states in encoder.batches(part, kind="document", level=level):
             codes = sae.encode(states)
-            k = codes.ids.shape[1]
             text = np.repeat(rows, np.diff(codes.offsets))
             place = np.arange(len(codes.ids)) - np.repeat(codes.offsets[:-1], np.diff(codes.offsets))
-            active = codes.values.ravel() > 0
-            latent = torch.from_numpy(codes.ids.ravel()[active].astype(np.int64))
-            value = torch.from_numpy(codes.values.ravel()[active])
-            word = torch.from_numpy(np.repeat(np.concatenate([of_word[row] for row in rows]), k)[active])
-            piece = torch.from_numpy(np.repeat(np.concatenate([of_piece[row] for row in rows]), k)[active])
-            where = torch.from_numpy(np.repeat((start + text) * 65_536 + place, k)[active])
-            word_sums.add(latent, word, value)
-            piece_sums.add(latent, piece, value)
-            sample.add(latent, value, where)
-            pairs = torch.unique(latent + m * torch.from_numpy(np.repeat(text, k)[active]))
+            latent, value, row = _active(codes)
+            sample.add(latent, value, torch.from_numpy((start + text) * 65_536 + place)[row])
+            pairs = torch.unique(latent + m * torch.from_numpy(text)[row])
             frequency += np.bincount((pairs % m).numpy(), minlength=m)
+            if level == "pooled":
+                latent, value, row = _active(_spread(codes, np.array([len(of_word[at]) for at in rows])))
+            word_sums.add(latent, torch.from_numpy(np.concatenate([of_word[at] for at in rows]))[row], value)
+            piece_sums.add(latent, torch.from_numpy(np.concatenate([of_piece[at] for at in rows]))[row], value)
             if progress is not None:
                 progress(len(rows))
     rate = np.zeros(len(words.numbers))
@@ -119,19 +124,36 @@ def collect(
     )
 
 
+def _active(codes: RowCodes) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The latent, the value and the row of each activation above 0."""
+    active = np.flatnonzero(codes.values.ravel() > 0)
+    latent = codes.ids.ravel()[active].astype(np.int64)
+    value = codes.values.ravel()[active]
+    row = active // codes.ids.shape[1]
+    return torch.from_numpy(latent), torch.from_numpy(value), torch.from_numpy(row)
+
+
+def _spread(codes: RowCodes, lengths: NDArray[np.int64]) -> RowCodes:
+    """The code of each text, given in equal parts to its words."""
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    shares: NDArray[np.float32] = (codes.values / lengths[:, None]).astype(np.float32)
+    return RowCodes(np.repeat(codes.ids, lengths, axis=0), np.repeat(shares, lengths, axis=0), offsets)
+
+
 def words_of(text: str, tokens: Tokens) -> list[str]:
     """The whole word that each token stands in, in lower case; punctuation and special tokens stand for themselves."""
     spans = [match.span() for match in WORD.finditer(text)]
-    if not spans:
-        return list(tokens.strings)
-    starts = np.array([start for start, _ in spans])
+    starts = np.array([start for start, _ in spans], dtype=np.int64)
     place = np.searchsorted(starts, tokens.spans[:, 0], side="right") - 1
-    return [
-        text[spans[at][0] : spans[at][1]].lower()
-        if not special and at >= 0 and first < spans[at][1]
-        else token
-        for token, at, (first, _), special in zip(tokens.strings, place, tokens.spans, tokens.special, strict=True)
-    ]
+    words = []
+    for token, at, (first, last), special in zip(tokens.strings, place, tokens.spans, tokens.special, strict=True):
+        if special or first == last:  # the tokens of a prompt have no place in the text
+            words.append(token)
+        elif at >= 0 and first < spans[at][1]:
+            words.append(text[spans[at][0] : spans[at][1]].lower())
+        else:  # not the token: tokenizers mark spaces, write bytes in letters of their own, or know no such sign
+            words.append(text[first:last].strip().lower() or "space")
+    return words
 
 
 class _Sums:
@@ -196,7 +218,7 @@ class _Sample:
         touched, counts = torch.unique_consecutive(latent, return_counts=True)
         if not len(touched):
             return
-        m, n = self.keys.shape
+        n = self.keys.shape[1]
         place = torch.arange(len(latent)) - torch.repeat_interleave(torch.cumsum(counts, 0) - counts, counts)
         first = place < n
         row = torch.repeat_interleave(torch.arange(len(touched)), counts)[first]

@@ -57,10 +57,9 @@ def train(
     model = load(encoder)
     folder = out.with_name(out.name + ".training")
     trainer = Trainer(StateStream(held, model, level=level, passes=passes, seed=config.seed), config, folder=folder)
-    latest: list[Progress] = []
+    unique = list(dict.fromkeys(held))
 
     def trained(now: Progress) -> None:
-        latest[:] = [now]
         if progress is not None:
             detail = f"FVU {now.fvu:.3f}, dead {now.dead:.1%}, {now.rate:,.0f} states/s"
             progress("train", now.done, detail)
@@ -74,12 +73,13 @@ def train(
         nonlocal named
         named += texts_done
         if progress is not None:
-            progress("name", named / len(held), f"{named:,} texts")
+            progress("name", named / len(unique), f"{named:,} texts")
 
-    measured = {"fvu": round(latest[0].fvu, 4), "states_per_second": round(latest[0].rate)} if latest else {}
+    last = trainer.latest
+    measured = {"fvu": round(last.fvu, 4), "states_per_second": round(last.rate)} if last else {}
     facts = {"texts": len(held), "passes": passes, "states": trainer.states, **asdict(config), **measured}
     info = LexiconInfo(name or out.name, model.id, model.fingerprint, level, facts)
-    lexicon = named_lexicon(sae, list(dict.fromkeys(held)), encoder=model, info=info, progress=counted)
+    lexicon = named_lexicon(sae, unique, encoder=model, info=info, progress=counted)
     lexicon.save(out, card=card(lexicon), overwrite=overwrite)
     shutil.rmtree(folder, ignore_errors=True)
     return lexicon
@@ -95,8 +95,8 @@ def card(lexicon: Lexicon) -> str:
 
 {lexicon.size:,} named concepts over the {info.level} states of `{info.encoder_id}` (fingerprint
 `{info.encoder_fingerprint}`), {config.d_in} wide: a {config.architecture} sparse autoencoder with k = {config.k},
-{"tied" if config.tied else "untied"}, {config.bits}-bit weights. Names come from the words that a latent fires on, without
-a language model: {shares}.
+{"tied" if config.tied else "untied"}, {config.bits}-bit weights. Names come from the words that a latent fires on,
+without a language model: {shares}.
 
 | setting | value |
 |---|---|

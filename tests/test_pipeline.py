@@ -1,0 +1,104 @@
+"""Texts to concept vectors in one stream: the same as text by text, in the order of the texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lexent import recipes
+from lexent.encoders import Encoder, TinyEncoder
+from lexent.encoders.encoder import encode
+from lexent.errors import MismatchError
+from lexent.lexicon import load
+from lexent.pipeline import represent
+from lexent.recipes import Recipe
+from lexent.types import SparseVectors
+from small import documents
+from small import lexicon as small_lexicon
+
+RECIPE = Recipe("test", k=6)
+TEXTS = [document.content for document in documents(150)]  # more than one batch of the tiny encoder
+
+
+class Backwards(TinyEncoder):
+    """Gives its batches in another order than the texts have, as encoders may."""
+
+    def batches(self, texts, **settings):  # type: ignore[no-untyped-def]
+        yield from reversed(list(super().batches(texts, **settings)))
+
+
+def dense(vectors: SparseVectors) -> np.ndarray:
+    return np.asarray(vectors.to_scipy().todense())
+
+
+@pytest.mark.parametrize("how", ["sum", "max"])
+@pytest.mark.parametrize("encoder", [TinyEncoder(), Backwards()], ids=["in order", "backwards"])
+def test_all_at_once_is_text_by_text(encoder: TinyEncoder, how: str) -> None:
+    lexicon = small_lexicon()
+    recipe = RECIPE.changed(pool=how)
+    together = represent(TEXTS, kind="document", encoder=encoder, lexicon=lexicon, recipe=recipe)
+    assert len(together) == len(TEXTS)
+    assert together.size == lexicon.size
+    for place, text in enumerate(TEXTS):
+        codes = lexicon.codes(encode(encoder, [text], kind="document"), k=6)
+        wanted = np.zeros(lexicon.size)
+        for ids, values in zip(codes.ids, codes.values, strict=True):
+            for latent, value in zip(ids, values, strict=True):
+                wanted[latent] = wanted[latent] + value if how == "sum" else max(wanted[latent], value)
+        ids, values = together.of(place)
+        np.testing.assert_array_equal(ids, np.flatnonzero(wanted))
+        np.testing.assert_allclose(values, wanted[ids], rtol=1e-5)
+        alone = represent([text], kind="document", encoder=encoder, lexicon=lexicon, recipe=recipe)
+        np.testing.assert_array_equal(alone.of(0)[0], ids)
+        np.testing.assert_allclose(alone.of(0)[1], values, rtol=1e-5)
+
+
+def test_texts_without_words_have_no_concepts() -> None:
+    settings = {"kind": "document", "encoder": TinyEncoder(), "lexicon": small_lexicon(), "recipe": RECIPE}
+    vectors = represent(["bread", "", "oven"], **settings)  # type: ignore[arg-type]
+    assert np.diff(vectors.offsets)[1] == 0
+    assert (np.diff(vectors.offsets)[[0, 2]] > 0).all()
+    assert len(represent([], **settings)) == 0  # type: ignore[arg-type]
+    assert len(represent(["", ""], **settings)) == 2  # type: ignore[arg-type]
+
+
+def test_progress_counts_every_text() -> None:
+    done: list[int] = []
+    represent(TEXTS, kind="query", encoder=TinyEncoder(), lexicon=small_lexicon(), recipe=RECIPE, progress=done.append)
+    assert sum(done) == len(TEXTS)
+    assert len(done) > 1
+
+
+def test_fewer_latents_a_state_are_a_part_of_more() -> None:
+    lexicon = small_lexicon()
+    few, many = (
+        represent(TEXTS, kind="query", encoder=TinyEncoder(), lexicon=lexicon, recipe=RECIPE.changed(k=k))
+        for k in (2, 12)
+    )
+    assert len(few.ids) < len(many.ids)
+    assert (dense(few) <= dense(many) + 1e-5).all()
+
+
+def test_another_encoder_is_refused(shared_encoder: Encoder) -> None:
+    with pytest.raises(MismatchError):
+        represent(["bread"], kind="query", encoder=shared_encoder, lexicon=small_lexicon(), recipe=RECIPE)
+
+
+def test_the_default_pipeline_keeps_the_order_of_texts_of_many_lengths(shared_encoder: Encoder) -> None:
+    texts = [
+        "Statins lower cholesterol.",
+        "A galaxy is a system of stars, dust and dark matter bound together by gravity. " * 6,
+        "chess",
+        "",
+        "The bishop moves along the diagonals of the board, any number of squares.",
+        "bread",
+    ]
+    lexicon, recipe = load(), recipes.get("latent-terms")
+    settings = {"kind": "document", "encoder": shared_encoder, "lexicon": lexicon, "recipe": recipe}
+    together = dense(represent(texts, **settings))  # type: ignore[arg-type]
+    alone = np.concatenate([dense(represent([text], **settings)) for text in texts])  # type: ignore[arg-type]
+    norms = np.linalg.norm(together, axis=1) * np.linalg.norm(alone, axis=1)
+    cosine = (together @ alone.T) / np.linalg.norm(together, axis=1)[:, None] / np.linalg.norm(alone, axis=1)
+    assert (norms > 0).all()
+    assert np.diag(cosine).min() > 0.97  # half precision may swap a weak latent for another
+    assert (cosine.argmax(axis=1) == np.arange(len(texts))).all()
