@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_WORDS = 4
+LONGEST = 30
+"""Letters of a word in a name."""
 BROAD = 4.3
 """Entropy in bits, over words, from which a latent counts as broad."""
 CONTEXT = 6
@@ -81,7 +83,7 @@ def name_all(statistics: Statistics, texts: Sequence[str], spans: ContextSpans) 
     m = len(statistics.frequency)
     surroundings = _Surroundings(statistics, texts, spans)
     evidence = [_evidence(statistics, latent, surroundings) for latent in range(m)]
-    labels = _distinct([_label(statistics, latent, evidence[latent]) for latent in range(m)], evidence)
+    labels = _distinct([_short(_label(statistics, latent, evidence[latent])) for latent in range(m)], evidence)
     return [
         Concept(
             id=latent,
@@ -305,6 +307,11 @@ def _shared_piece(statistics: Statistics, latent: int, evidence: Evidence) -> st
         inside = piece.startswith("##") and sum(part in word for word in whole) * 2 >= len(whole) > 2
         return f"words with -{part}-" if inside else ""
     return f"words in -{part}" if at_end >= at_start else f"words in {part}-"
+
+
+def _short(label: str) -> str:
+    """Scripts without spaces make one word of a sentence: a part of it will do."""
+    return SEPARATOR.join(word if len(word) <= LONGEST else f"{word[: LONGEST - 1]}…" for word in label.split(SEPARATOR))
 
 
 def _distinct(labels: list[str], evidence: list[Evidence]) -> list[str]:
