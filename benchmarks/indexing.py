@@ -1,6 +1,6 @@
 """How long from text to a searchable index, beside sentence-transformers encoding the same texts in float32.
 
-    python benchmarks/indexing.py [TEXTS] [--documents 1000] [--rounds 3] [--json]
+    python benchmarks/indexing.py [TEXTS] [--documents 300] [--rounds 3] [--json]
 
 TEXTS is any corpus that `lexent index` reads; by default the SciFact abstracts of the evaluation collections where they
 are found (LEXENT_DATA), else the docstrings of Python's standard library. Both sides have their models loaded and have
@@ -24,7 +24,7 @@ from pathlib import Path
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("texts", nargs="?", help="a corpus that lexent index reads")
-    parser.add_argument("--documents", type=int, default=1000)
+    parser.add_argument("--documents", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()

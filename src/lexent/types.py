@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -143,9 +143,3 @@ class TokenShare:
     start: int
     stop: int
     share: float
-
-
-def batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    """The items in runs of at most `size`."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

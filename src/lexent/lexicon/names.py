@@ -311,7 +311,9 @@ def _shared_piece(statistics: Statistics, latent: int, evidence: Evidence) -> st
 
 def _short(label: str) -> str:
     """Scripts without spaces make one word of a sentence: a part of it will do."""
-    return SEPARATOR.join(word if len(word) <= LONGEST else f"{word[: LONGEST - 1]}…" for word in label.split(SEPARATOR))
+    return SEPARATOR.join(
+        word if len(word) <= LONGEST else f"{word[: LONGEST - 1]}…" for word in label.split(SEPARATOR)
+    )
 
 
 def _distinct(labels: list[str], evidence: list[Evidence]) -> list[str]:
