@@ -93,7 +93,7 @@ def card(lexicon: Lexicon) -> str:
     settings = "\n".join(f"| {key} | {value} |" for key, value in info.training.items())
     return f"""# Lexicon {info.name}
 
-{lexicon.size:,} named concepts over the {"token" if info.level == "tokens" else info.level} states of `{info.encoder_id}` (fingerprint
+{lexicon.size:,} named concepts over the {info.level.removesuffix("s")} states of `{info.encoder_id}` (fingerprint
 `{info.encoder_fingerprint}`), {config.d_in} wide: a {config.architecture} sparse autoencoder with k = {config.k},
 {"tied" if config.tied else "untied"}, {config.bits}-bit weights. Names come from the words that a latent fires on,
 without a language model: {shares}.
