@@ -9,7 +9,8 @@ from lexent import recipes
 from lexent.encoders import Encoder, TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.errors import MismatchError
-from lexent.lexicon import load
+from lexent.function_words import token_weights
+from lexent.lexicon import Lexicon, load
 from lexent.pipeline import represent
 from lexent.recipes import Recipe
 from lexent.types import SparseVectors
@@ -102,3 +103,22 @@ def test_the_default_pipeline_keeps_the_order_of_texts_of_many_lengths(shared_en
     assert (norms > 0).all()
     assert np.diag(cosine).min() > 0.97  # half precision may swap a weak latent for another
     assert (cosine.argmax(axis=1) == np.arange(len(texts))).all()
+
+
+def test_function_words_of_a_query_count_for_less() -> None:
+    encoder = TinyEncoder()
+    lexicon = Lexicon.random(encoder, size=64, seed=3)
+    recipe = recipes.get("latent-terms").changed(k=4)
+    text = "the river, of gold"
+    (tokens,) = encoder.tokenize([text], kind="query")
+    weights = token_weights(tokens, recipe.function_words)
+    assert weights.tolist() == [0.5, 1.0, 0.5, 0.5, 1.0]  # the, river, comma, of, gold
+    plain = lexicon.codes(encode(encoder, [text], kind="query"), k=4)
+    expected = np.zeros(64)
+    np.add.at(expected, plain.ids, plain.values * weights[:, None])
+    for kind, wanted in (("query", expected), ("document", None)):
+        vector = represent([text], kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe).to_scipy().toarray()[0]
+        if wanted is None:
+            wanted = np.zeros(64)
+            np.add.at(wanted, plain.ids, plain.values)
+        np.testing.assert_allclose(vector, wanted, rtol=1e-5)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lexent.types import Kind, SparseVectors
+from lexent.types import Kind, RowCodes, SparseVectors, States
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -34,7 +35,7 @@ def represent(
     parts: list[SparseVectors] = []
     positions: list[np.ndarray] = []
     for rows, states in encoder.batches(texts, kind=kind, level=recipe.level, specials=recipe.specials):
-        codes = lexicon.codes(states, k=recipe.k_for(kind))
+        codes = code([texts[row] for row in rows], states, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe)
         parts.append(pool(codes, size=lexicon.size, how=recipe.pool))
         positions.append(rows)
         if progress is not None:
@@ -43,3 +44,17 @@ def represent(
     if not positions:
         return vectors
     return vectors.take(np.argsort(np.concatenate(positions), kind="stable"))
+
+
+def code(
+    texts: Sequence[str], states: States, *, kind: Kind, encoder: Encoder, lexicon: Lexicon, recipe: Recipe
+) -> RowCodes:
+    """The codes of the states of some texts, as they are pooled: function words of a query count for less."""
+    from lexent.function_words import token_weights
+
+    codes = lexicon.codes(states, k=recipe.k_for(kind))
+    if kind != "query" or recipe.level != "tokens" or recipe.function_words == 1:
+        return codes
+    tokens = encoder.tokenize(texts, kind=kind, specials=recipe.specials)
+    weights = [token_weights(found, recipe.function_words) for found in tokens]
+    return replace(codes, values=codes.values * np.concatenate([*weights, np.empty(0, np.float32)])[:, None])

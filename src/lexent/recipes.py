@@ -40,6 +40,8 @@ class Recipe:
     """code: the same for the states of a query, where each latent costs time; at most k, and k where it is left out."""
     pool: Pool = "sum"
     """pool: how the codes of a text's tokens become one vector."""
+    function_words: float = 0.5
+    """pool: weight of function words and punctuation in a query; 1 makes them count as any other word."""
     power: float = 0.5
     """pool: the exponent of the transform after pooling; 0.5 is the square root, 1 the identity."""
     weighting: BM25 = field(default_factory=BM25)
@@ -54,6 +56,7 @@ class Recipe:
     def __post_init__(self) -> None:
         _check(self.k >= 1, "k", self.k, "1 or more")
         _check(self.query_k is None or self.query_k >= 1, "query_k", self.query_k, "1 or more, or none")
+        _check(0 <= self.function_words <= 1, "function_words", self.function_words, "from 0 to 1")
         _check(0 < self.power <= 2, "power", self.power, "above 0, at most 2")
         _check(self.weighting.k1 >= 0, "k1", self.weighting.k1, "0 or more")
         _check(0 <= self.weighting.b <= 1, "b", self.weighting.b, "from 0 to 1")

@@ -29,6 +29,7 @@ B = Annotated[float | None, _setting("--b", "b", of="BM25")]
 Idf = Annotated[str | None, _setting("--idf", "idf", of="BM25")]
 K = Annotated[int | None, _setting("--k", "k")]
 QueryK = Annotated[int | None, _setting("--query-k", "query_k")]
+FunctionWords = Annotated[float | None, _setting("--function-words", "function_words")]
 Power = Annotated[float | None, _setting("--power", "power")]
 DocumentCap = Annotated[int | None, _setting("--document-cap", "document_cap")]
 QueryCap = Annotated[int | None, _setting("--query-cap", "query_cap")]
@@ -106,6 +107,7 @@ def recipe_of(
     idf: str | None,
     k: int | None,
     query_k: int | None,
+    function_words: float | None,
     power: float | None,
     document_cap: int | None,
     query_cap: int | None,
@@ -120,6 +122,7 @@ def recipe_of(
         idf=idf,
         k=k,
         query_k=query_k,
+        function_words=function_words,
         power=power,
         document_cap=document_cap,
         query_cap=query_cap,

@@ -66,6 +66,8 @@ def represent(
         "k": recipe.k_for(kind),
         "pool": recipe.pool,
     }
+    if kind == "query":
+        parts["function_words"] = recipe.function_words
     advance = counter(progress, recipe.name, kind=kind, total=len(texts))
     return cache.vectors(
         cache.key(parts, texts),

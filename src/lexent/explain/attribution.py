@@ -72,6 +72,7 @@ def attribute(
     in the third digit.
     """
     from lexent.encoders.encoder import encode
+    from lexent.pipeline import code
 
     if recipe.level != "tokens":
         raise InputError(
@@ -79,7 +80,7 @@ def attribute(
             "concept; words can be shown for recipes that encode tokens"
         )
     states = encode(encoder, [text], kind=kind, level=recipe.level, specials=recipe.specials)
-    codes = lexicon.codes(states, k=recipe.k_for(kind))
+    codes = code([text], states, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe)
     activations = np.where(codes.ids == concept, codes.values, 0).sum(axis=1, dtype=np.float64)
     if recipe.pool == "max" and len(activations):
         strongest = int(activations.argmax())

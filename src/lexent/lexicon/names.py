@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lexent.function_words import FUNCTION_WORDS
 from lexent.lexicon.concepts import SEPARATOR, Category, Concept
 from lexent.lexicon.statistics import WORD, Statistics
 
@@ -28,16 +29,6 @@ BROAD = 4.3
 """Entropy in bits, over words, from which a latent counts as broad."""
 CONTEXT = 6
 """Words on each side of a firing token that are shown, and counted for broad latents."""
-
-_FUNCTION_WORDS = """
-a about above after again all also am an and any are as at be because been before being below between both but by can
-could did do does doing down during each few for from further had has have having he her here hers him his how i if in
-into is it its itself just may me might more most must my no nor not of off on once only or other our out over own same
-she should so some such than that the their them then there these they this those through to too under until up upon us
-very was we were what when where which while who whom why will with within without would you your i.e e.g et al however
-using used use based show shows shown two one first new well many much thus
-"""
-STOP = frozenset(_FUNCTION_WORDS.split())
 
 _COMMON_ENDINGS = """
 s es ed d ing ings er ers or ors ly al ally ic ical ically ion ions ation ations ive ives ity ities ment ments ness e y
@@ -57,7 +48,7 @@ class Word:
 
     @property
     def is_content(self) -> bool:
-        return self.is_word and self.text not in STOP
+        return self.is_word and self.text not in FUNCTION_WORDS
 
     @property
     def is_word(self) -> bool:
