@@ -255,7 +255,13 @@ def test_interrupted_index_leaves_the_old_one(place: Path, tmp_path: Path) -> No
     good("index", place / "docs.jsonl", "--out", out, *tiny(place))
     source = write(tmp_path / "big.jsonl", "".join(f'{{"text": "{"flour yeast " * 100}{n}"}}\n' for n in range(40_000)))
     words = ["index", str(source), "--out", str(out), *tiny(place), "--overwrite"]
-    process = subprocess.Popen([sys.executable, "-m", "lexent", *words], stderr=subprocess.PIPE, text=True)
+    # A test run in the background ignores Ctrl-C and would hand that on.
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lexent", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     wait_for(lambda: any(path.name.endswith(".new") for path in tmp_path.iterdir()))
     time.sleep(1)
     process.send_signal(signal.SIGINT)
