@@ -1,4 +1,4 @@
-"""The documents of an index in SQLite, by position (the order they came in) and by id."""
+"""Documents in SQLite, by position (the order they came in), by id and by their metadata. Written once."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import errno
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from lexent.artifact import write_error
 from lexent.errors import ArtifactError, InputError, NotFoundError
+from lexent.indexing.fields import FieldReader, FieldWriter, batches
+from lexent.indexing.filters import FieldKind, Filter
 from lexent.types import Document
 
 FILE = "documents.sqlite"
@@ -27,6 +31,8 @@ CREATE TABLE documents (
     metadata TEXT NOT NULL
 )
 """
+
+_LOOKUPS = 500  # ids in one query; older SQLite allows 999 values
 
 _ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -43,33 +49,101 @@ class DocumentWriter:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
         with _disk_errors(self._path):
-            self._connection = sqlite3.connect(self._path, isolation_level=None)
+            self._connection = sqlite3.connect(self._path.absolute().as_uri(), uri=True, isolation_level=None)
             # The folder is thrown away when anything fails, so nothing has to be rolled back or synced on the way.
             self._connection.execute("PRAGMA journal_mode = MEMORY")
             self._connection.execute("PRAGMA synchronous = OFF")
+            self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._connection.execute("PRAGMA cache_size = -65536")  # KiB: ids and values come in no order
             self._connection.execute(_SCHEMA)
+            self._fields = FieldWriter(self._connection)
         self.count = 0
+        self._open = True
 
     def __enter__(self) -> DocumentWriter:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._open = False
+            self._connection.close()
 
     def close(self) -> None:
-        self._connection.close()
+        """Writes what is still held. Before this the store is not whole."""
+        if self._open:
+            self._open = False
+            try:
+                with self._transaction():
+                    self._fields.flush()
+            finally:
+                self._connection.close()
 
     def add(self, documents: Sequence[Document]) -> None:
         """Appends documents; an empty, doubled or unwritable one is an InputError that names it."""
         rows = [self._row(self.count + place, document) for place, document in enumerate(documents)]
-        with _disk_errors(self._path):
-            self._connection.execute("BEGIN")
+        with self._transaction():
             try:
                 self._connection.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", rows)
             except sqlite3.IntegrityError:
-                raise self._doubled(rows) from None
-            self._connection.execute("COMMIT")
+                raise self._doubled([(position, id) for position, id, *_ in rows]) from None
+            for position, _, _, _, metadata in rows:
+                if metadata != "{}":
+                    self._fields.add(position, orjson.loads(metadata))
         self.count += len(rows)
+
+    def copy(self, source: Documents, positions: NDArray[np.int64]) -> None:
+        """Appends the documents at these positions of another store, in that order, with their fields."""
+        if not len(positions):
+            return
+        assert positions.min() >= 0
+        assert positions.max() < len(source)
+        starts = np.flatnonzero(np.diff(positions, prepend=positions[0] - 2) != 1)  # of runs without a gap
+        stops = np.append(starts[1:], len(positions))
+        runs = zip(
+            (self.count + starts - positions[starts]).tolist(),
+            positions[starts].tolist(),
+            positions[stops - 1].tolist(),
+            strict=True,
+        )
+        target = np.full(len(source), -1, dtype=np.int64)
+        target[positions] = np.arange(self.count, self.count + len(positions))
+        with self._attached(source), self._transaction():
+            try:
+                self._connection.executemany(
+                    "INSERT INTO documents SELECT position + ?, id, title, text, metadata FROM source.documents "
+                    "WHERE position BETWEEN ? AND ?",
+                    runs,
+                )
+            except sqlite3.IntegrityError:
+                raise self._doubled(list(enumerate(source.ids(positions.tolist()), start=self.count))) from None
+            self._fields.copy(batches(self._connection, "source"), target)
+        self.count += len(positions)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with _disk_errors(self._path):
+            self._connection.execute("BEGIN")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _attached(self, source: Documents) -> Iterator[None]:
+        source.field_names()  # what cannot be read is the source's fault, not the disk's
+        with _disk_errors(self._path):
+            self._connection.execute("ATTACH ? AS source", (source.uri,))
+        try:
+            yield
+        except sqlite3.DatabaseError as error:  # what the disk says while we write is a WriteError by now
+            raise source.damaged(error) from error
+        finally:
+            with suppress(sqlite3.OperationalError):  # still being read where that failed; the first error is told
+                self._connection.execute("DETACH source")
 
     def _row(self, position: int, document: Document) -> tuple[int, str, str, str, str]:
         if not isinstance(document.id, str) or not document.id.strip():
@@ -92,9 +166,9 @@ class DocumentWriter:
                 f'document {position + 1}, id "{document.id}": its metadata cannot be kept as JSON ({error})'
             ) from error
 
-    def _doubled(self, rows: Sequence[tuple[Any, ...]]) -> InputError:
+    def _doubled(self, rows: Sequence[tuple[int, str]]) -> InputError:
         first = dict[str, int]()
-        for position, id, *_ in rows:
+        for position, id in rows:
             found = self._connection.execute("SELECT position FROM documents WHERE id = ?", (id,)).fetchone()
             other = first.setdefault(id, position if found is None else int(found[0]))
             if other != position:
@@ -112,21 +186,26 @@ class Documents:
         self._path = (folder / FILE).absolute()
         self._lock = threading.Lock()
         try:
-            # Immutable: the file is never changed in place, so no lock files are needed, also on a read-only disk.
-            self._connection = sqlite3.connect(
-                f"{self._path.as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
-            )
+            self._connection = self._connect()
             last = self._connection.execute("SELECT max(position) FROM documents").fetchone()[0]
             self._count = 0 if last is None else int(last) + 1  # positions have no gaps; counting would read all
+            # Another connection: a broad filter takes a while, and documents can be read meanwhile.
+            self._fields = FieldReader(self._connect(), self._count)
         except sqlite3.DatabaseError as error:
-            raise self._damaged(error) from error
+            raise self.damaged(error) from error
 
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def uri(self) -> str:
+        """The file, for SQLite. Immutable, as it never changes: no lock files are needed, also on a read-only disk."""
+        return f"{self._path.as_uri()}?mode=ro&immutable=1"
+
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+        self._fields.close()
 
     def at(self, positions: Sequence[int]) -> list[Document]:
         """The documents at these positions, in that order."""
@@ -137,40 +216,92 @@ class Documents:
 
     def position(self, id: str) -> int:
         """Where the document of that id stands."""
-        rows = self._read("SELECT position FROM documents WHERE id = ?", (id,))
-        if not rows:
+        found = self.find(id)
+        if found is None:
             raise self._unknown(id)
-        return int(rows[0][0])
+        return found
+
+    def find(self, id: str) -> int | None:
+        """Where the document of that id stands; None where there is none."""
+        return self.positions([id]).get(id)
+
+    def positions(self, ids: Sequence[str]) -> dict[str, int]:
+        """Where the documents of these ids stand; ids that are not here are left out."""
+        wanted = [id for id in ids if _is_unicode(id)]
+        found: dict[str, int] = {}
+        for start in range(0, len(wanted), _LOOKUPS):
+            batch = wanted[start : start + _LOOKUPS]
+            marks = ", ".join("?" * len(batch))
+            found.update(self._read(f"SELECT id, position FROM documents WHERE id IN ({marks})", tuple(batch)))
+        return found
+
+    def some_ids(self, n: int = 3) -> list[str]:
+        """The first ids, to show what they look like."""
+        return [str(row[0]) for row in self._read("SELECT id FROM documents ORDER BY position LIMIT ?", (n,))]
+
+    def matching(self, where: Filter) -> NDArray[np.bool_]:
+        """bool[len(self)], read-only: which documents the filter holds for. The last filters are remembered."""
+        with self._damage():
+            return self._fields.matching(where)
+
+    def field_names(self) -> list[str]:
+        """The fields that any document has; a field within a field is "author.name"."""
+        with self._damage():
+            return self._fields.names()
+
+    def field_kinds(self, name: str) -> frozenset[FieldKind]:
+        """The kinds of value a field has here: number, text, boolean; none where no document has it."""
+        with self._damage():
+            return self._fields.kinds(name)
 
     def ids(self, positions: Sequence[int]) -> list[str]:
         """The ids at these positions, without their texts."""
         query = "SELECT id FROM documents WHERE position = ?"
         return [str(self._read(query, (int(position),))[0][0]) for position in positions]
 
-    def _document(self, column: str, key: int | str) -> Document:
-        rows = self._read(f"SELECT id, text, title, metadata FROM documents WHERE {column} = ?", (key,))
-        if not rows:
-            raise self._unknown(key)
-        id, text, title, metadata = rows[0]
-        return Document(id=id, text=text, title=title, metadata=orjson.loads(metadata))
-
-    def _read(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._lock:
-            try:
-                return self._connection.execute(query, values).fetchall()
-            except sqlite3.DatabaseError as error:
-                raise self._damaged(error) from error
-
-    def _unknown(self, key: int | str) -> NotFoundError:
-        some = ", ".join(f'"{row[0]}"' for row in self._read("SELECT id FROM documents ORDER BY position LIMIT 3", ()))
-        return NotFoundError(f'no document "{key}" among {len(self)}; ids look like {some}')
-
-    def _damaged(self, error: sqlite3.DatabaseError) -> ArtifactError:
+    def damaged(self, error: sqlite3.DatabaseError) -> ArtifactError:
+        """What to say when SQLite cannot read the file."""
         folder = self._path.parent
         return ArtifactError(
             f'"{folder}" is damaged: {FILE} cannot be read ({error}); '
             f"build the index again: lexent index CORPUS --out {folder} --overwrite"
         )
+
+    def _document(self, column: str, key: int | str) -> Document:
+        known = isinstance(key, int) or _is_unicode(key)
+        query = f"SELECT id, text, title, metadata FROM documents WHERE {column} = ?"
+        rows = self._read(query, (key,)) if known else []
+        if not rows:
+            raise self._unknown(key)
+        id, text, title, metadata = rows[0]
+        return Document(id=id, text=text, title=title, metadata=orjson.loads(metadata))
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.uri, uri=True, check_same_thread=False)
+
+    def _read(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with self._lock, self._damage():
+            return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise self.damaged(error) from error
+
+    def _unknown(self, key: int | str) -> NotFoundError:
+        some = ", ".join(f'"{id}"' for id in self.some_ids())
+        return NotFoundError(f'no document "{key}" among {len(self)}; ids look like {some}')
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be an id here at all: half a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @contextmanager
