@@ -1,6 +1,10 @@
-"""Every kernel of the index returns what its slow twin returns."""
+"""Every kernel of the index returns what its slow twin returns; packing loses nothing; damage is refused, not read."""
 
 from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,15 +12,62 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexent.errors import ArtifactError, InputError
-from lexent.indexing import reference
-from lexent.indexing.postings import Postings
+from lexent.indexing import packing, reference, scale
+from lexent.indexing.segment import Codes, Deleted, Packer, Segment
 from lexent.recipes import BM25, Recipe
-from lexent.search.searcher import CHUNK, Searcher
+from lexent.search.searcher import BATCH, FEW, Searcher
 from lexent.types import SparseVectors
 
-SIZE = 8
-WEIGHTS = st.sampled_from([0.5, 1.0, 1.5, 2.0])
-FACTORS = st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0, 3.0])
+SIZE = 40
+RECIPES = [
+    Recipe(name="bm25"),
+    Recipe(name="sharp", power=1.0, weighting=BM25(k1=3.0, b=0.4)),
+    Recipe(name="flat", weighting=BM25(k1=0.0, b=1.0)),
+    Recipe(name="clsr", power=1.0, weighting=BM25(k1=0.6, b=1.75, k2=2.5, idf="clsr")),
+    Recipe(name="dot", power=1.0, weighting=BM25(formula="dot", idf="none")),
+    Recipe(name="count", weighting=BM25(formula="count", idf="none")),
+]
+recipes = st.sampled_from(RECIPES)
+
+
+def documents(seed: int, n: int, size: int = SIZE) -> Codes:
+    """Documents whose latents are rare, common and everywhere, so that lists take all three forms."""
+    random = np.random.default_rng(seed)
+    shares = np.geomspace(0.9, 0.5 / max(n, 1), size)
+    present = random.random((n, size)) < random.permutation(shares)
+    codes = random.integers(1, 256, (n, size), dtype=np.uint8)
+    if seed % 3 == 0:
+        codes = np.where(codes > 128, 90, 100).astype(np.uint8)  # many equal scores
+    owners, ids = np.nonzero(present)
+    offsets = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+    return Codes(ids.astype(np.int32), codes[owners, ids], offsets.astype(np.int64))
+
+
+def queries(seed: int, n: int, size: int, *, signs: bool = False) -> SparseVectors:
+    """Queries of few and many latents, some of them unknown to the index, with weights of very different sizes."""
+    random = np.random.default_rng(seed)
+    rows = [np.sort(random.permutation(size + 3)[: random.integers(0, size + 4)]) for _ in range(n)]
+    count = sum(map(len, rows))
+    values = 10.0 ** random.uniform(-3, 3, count) * np.where(random.random(count) < 0.1, 0, 1)
+    if signs:
+        values *= random.choice([-1, 1], count)
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    ids = np.concatenate([np.empty(0, np.int32), *rows]).astype(np.int32)
+    return SparseVectors(ids, values.astype(np.float32), offsets, size + 3)
+
+
+def packed(codes: Codes, recipe: Recipe, *, size: int = SIZE, chunk: int = 65_536) -> Segment:
+    packer = Packer(size=size, recipe=recipe, chunk=chunk)
+    packer.add(codes)
+    return packer.segment()
+
+
+def same(found: Any, expected: tuple[np.ndarray, np.ndarray]) -> None:
+    positions, scores = expected
+    count = len(positions)
+    np.testing.assert_array_equal(found[0][:count], positions)
+    np.testing.assert_array_equal(found[1][:count], scores)
+    assert (found[0][count:] == -1).all()
 
 
 def csr(rows: list[dict[int, float]], size: int = SIZE) -> SparseVectors:
@@ -26,68 +77,184 @@ def csr(rows: list[dict[int, float]], size: int = SIZE) -> SparseVectors:
     return SparseVectors(np.array(ids, np.int32), np.array(values, np.float32), offsets.astype(np.int64), size)
 
 
-documents = st.lists(st.dictionaries(st.integers(0, SIZE - 1), WEIGHTS), min_size=1, max_size=20).map(csr)
-# Latents up to 3 beyond those of the index: a query may hold some that it does not know.
-queries = st.lists(st.dictionaries(st.integers(0, SIZE + 2), FACTORS), max_size=4).map(
-    lambda rows: csr(rows, size=SIZE + 3)
+# --- packing -----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(0, 4000), chunk=st.sampled_from([1, 7, 500, 65_536]))
+def test_what_is_packed_can_be_unpacked(seed: int, n: int, chunk: int) -> None:
+    codes = documents(seed, n if chunk > 7 else n % 60)
+    segment = packed(codes, RECIPES[0], chunk=chunk)
+    again = Codes.concatenate([Codes(*(np.empty(0, t) for t in (np.int32, np.uint8)), np.zeros(1, np.int64)), *segment.unpack()])
+    np.testing.assert_array_equal(again.ids, codes.ids)
+    np.testing.assert_array_equal(again.codes, codes.codes)
+    np.testing.assert_array_equal(again.offsets, codes.offsets)
+    np.testing.assert_array_equal(segment.lengths, reference.lengths(codes, RECIPES[0]))
+    df = np.zeros(SIZE, np.int64)
+    segment.add_df(df)
+    np.testing.assert_array_equal(df, np.bincount(codes.ids, minlength=SIZE))
+
+
+def test_lists_take_all_three_forms() -> None:
+    segment = packed(documents(1, 30_000), RECIPES[0])
+    assert set(segment.arrays["forms"].tolist()) == {packing.SPARSE, packing.GAPS, packing.DENSE}
+
+
+def test_a_full_chunk_and_one_more() -> None:
+    n = 65_537
+    codes = Codes(np.zeros(n, np.int32), np.full(n, 9, np.uint8), np.arange(n + 1))
+    segment = packed(codes, RECIPES[0])
+    assert segment.arrays["chunks"][:, 0].tolist() == [0, 65_536, n]
+    assert sum(map(len, segment.unpack())) == n
+    found = Searcher([segment], RECIPES[0], size=SIZE).top_weighted(csr([{0: 1.0}]), 3)
+    assert found.positions[0].tolist() == [0, 1, 2]
+
+
+def test_terms_beyond_16_bits() -> None:
+    size = 491_520
+    codes = Codes(np.array([7, 65_543, 491_519], np.int32), np.array([50, 60, 70], np.uint8), np.array([0, 1, 3]))
+    searcher = Searcher([packed(codes, RECIPES[4], size=size)], RECIPES[4], size=size)
+    found = searcher.top_weighted(csr([{65_543: 1.0}, {7: 1.0}], size=size), 1)
+    assert found.positions.tolist() == [[1], [0]]
+
+
+@given(st.lists(st.floats(2.0**-13, 2.0**13, width=32), min_size=1))
+def test_a_code_is_close_to_its_value(values: list[float]) -> None:
+    given_values = np.array(values, np.float32)
+    inside = np.clip(given_values, scale.VALUES[1], scale.VALUES[-1])
+    decoded = scale.VALUES[scale.encode(given_values)]
+    np.testing.assert_allclose(decoded, inside, rtol=0.0222)
+
+
+def test_a_cap_keeps_the_strongest_codes_and_lower_ids_among_equals() -> None:
+    codes = Codes(np.array([1, 2, 3, 4], np.int32), np.array([9, 200, 9, 9], np.uint8), np.array([0, 4]))
+    kept = codes.capped(2)
+    assert kept.ids.tolist() == [1, 2]
+    assert codes.capped(None) is codes
+
+
+# --- search ------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 3000),
+    recipe=recipes,
+    k=st.sampled_from([0, 1, 3, 10, 100, 1000, 5000]),
+    chunk=st.sampled_from([300, 65_536]),
 )
-
-
-@settings(deadline=None)
-@given(vectors=documents)
-def test_invert(vectors: SparseVectors) -> None:
-    postings = Postings.of(vectors)
-    for found, expected in zip(
-        (postings.offsets, postings.documents, postings.weights), reference.invert(vectors), strict=True
-    ):
-        np.testing.assert_array_equal(found, expected)
-    assert postings.df.sum() == len(postings) == len(vectors.ids)
-
-
-@settings(max_examples=300, deadline=None)
-@given(vectors=documents, asked=queries, k=st.integers(0, 25))
-def test_top(vectors: SparseVectors, asked: SparseVectors, k: int) -> None:
-    searcher = Searcher(Postings.of(vectors), Recipe(name="test"))
+def test_top(seed: int, n: int, recipe: Recipe, k: int, chunk: int) -> None:
+    codes = documents(seed, n)
+    searcher = Searcher([packed(codes, recipe, chunk=chunk)], recipe, size=SIZE)
+    asked = queries(seed, 4, SIZE)
     found = searcher.top_weighted(asked, k)
-    assert found.positions.shape == (len(asked), min(k, len(vectors)))
+    assert found.positions.shape == (len(asked), min(k, n))
     for row in range(len(asked)):
-        positions, scores = reference.top(vectors, *asked.of(row), k=k)
-        count = len(positions)
-        np.testing.assert_array_equal(found.positions[row, :count], positions)
-        np.testing.assert_array_equal(found.scores[row, :count], scores)
-        assert (found.positions[row, count:] == -1).all()
+        same((found.positions[row], found.scores[row]), reference.top(codes, recipe, *asked.of(row), k=k))
 
 
-@settings(deadline=None)
-@given(vectors=documents, asked=queries)
-def test_scores(vectors: SparseVectors, asked: SparseVectors) -> None:
-    searcher = Searcher(Postings.of(vectors), Recipe(name="test"))
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 800), recipe=recipes, k=st.sampled_from([1, 10, 1000]))
+def test_top_with_negative_weights(seed: int, n: int, recipe: Recipe, k: int) -> None:
+    codes = documents(seed, n)
+    searcher = Searcher([packed(codes, recipe)], recipe, size=SIZE)
+    asked = queries(seed, 3, SIZE, signs=True)
     for row in range(len(asked)):
-        for found, expected in zip(
-            searcher.scores(*asked.of(row)), reference.scores(vectors, *asked.of(row)), strict=True
-        ):
-            np.testing.assert_array_equal(found, expected)
+        found = searcher.top_weighted(asked.take(np.array([row])), k)
+        same((found.positions[0], found.scores[0]), reference.top(codes, recipe, *asked.of(row), k=k))
 
 
-@settings(deadline=None)
-@given(vectors=documents, latents=st.lists(st.integers(0, SIZE + 2), max_size=6))
-def test_lookup(vectors: SparseVectors, latents: list[int]) -> None:
-    searcher = Searcher(Postings.of(vectors), Recipe(name="test"))
-    wanted = np.array(latents, np.int32)
-    for position in range(len(vectors)):
-        np.testing.assert_array_equal(
-            searcher.document_weights(position, wanted), reference.lookup(vectors, position, wanted)
-        )
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 2000),
+    recipe=recipes,
+    cuts=st.lists(st.integers(0, 2000), max_size=4),
+    gone=st.sampled_from([0.0, 0.1, 0.9]),
+)
+def test_segments_and_deletions_score_as_one_fresh_segment(
+    seed: int, n: int, recipe: Recipe, cuts: list[int], gone: float
+) -> None:
+    codes = documents(seed, n)
+    edges = sorted({0, n, *(cut for cut in cuts if cut < n)})
+    parts = [packed(codes.slice(start, stop), recipe) for start, stop in zip(edges, edges[1:], strict=False)]
+    dead = np.random.default_rng(seed).random(n) < gone
+    masks = [dead[start:stop] for start, stop in zip(edges, edges[1:], strict=False)]
+    deleted = [Deleted.of(part, mask) if mask.any() else None for part, mask in zip(parts, masks, strict=True)]
+    spread = Searcher(parts, recipe, size=SIZE, deleted=deleted)
+    alive = np.flatnonzero(~dead)
+    kept = Codes.concatenate([codes.slice(0, 0), *(codes.slice(one, one + 1) for one in alive.tolist())])
+    fresh = Searcher([packed(kept, recipe)], recipe, size=SIZE)
+    assert spread.average_length == fresh.average_length
+    np.testing.assert_array_equal(spread.df, fresh.df)
+    asked = queries(seed, 3, SIZE)
+    one, other = spread.top(asked, 20), fresh.top(asked, 20)
+    np.testing.assert_array_equal(one.scores, other.scores)
+    places = np.where(other.positions >= 0, np.append(alive, 0)[other.positions], -1)
+    np.testing.assert_array_equal(one.positions, places)
+
+
+@settings(max_examples=80, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 3000), share=st.sampled_from([0.0, 0.01, 0.3, 1.0]))
+def test_only_allowed_documents_are_found(seed: int, n: int, share: float) -> None:
+    recipe, codes = RECIPES[seed % len(RECIPES)], documents(seed, n)
+    allowed = np.random.default_rng(seed).random(n) < share
+    searcher = Searcher([packed(codes, recipe, chunk=700)], recipe, size=SIZE)
+    asked = queries(seed, 3, SIZE)
+    found = searcher.top_weighted(asked, 10, allowed=[allowed])
+    for row in range(len(asked)):
+        same((found.positions[row], found.scores[row]), reference.top(codes, recipe, *asked.of(row), k=10, allowed=allowed))
+    ids = np.arange(SIZE, dtype=np.int32)
+    within = [int(allowed[np.repeat(np.arange(n), np.diff(codes.offsets))[codes.ids == latent]].sum()) for latent in ids]
+    assert searcher.df_within(ids, [allowed]).tolist() == within
+    assert searcher.n_allowed([allowed]) == allowed.sum()
+
+
+def test_few_allowed_documents_are_scored_one_by_one() -> None:
+    codes = documents(4, 2000)
+    allowed = np.zeros(2000, np.bool_)
+    allowed[np.random.default_rng(0).permutation(2000)[:FEW]] = True
+    searcher, asked = Searcher([packed(codes, RECIPES[0], chunk=300)], RECIPES[0], size=SIZE), queries(4, 1, SIZE)
+    found = searcher.top_weighted(asked, 10, allowed=[allowed])
+    same((found.positions[0], found.scores[0]), reference.top(codes, RECIPES[0], *asked.of(0), k=10, allowed=allowed))
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 500), recipe=recipes)
+def test_contributions_sum_to_the_score(seed: int, n: int, recipe: Recipe) -> None:
+    codes, asked = documents(seed, n), queries(seed, 1, SIZE, signs=seed % 2 == 0)
+    searcher = Searcher([packed(codes, recipe, chunk=100)], recipe, size=SIZE)
+    scores, matched = searcher.scores(*asked.of(0))
+    expected, expected_matched = reference.scores(codes, recipe, *asked.of(0))
+    np.testing.assert_array_equal(scores, expected)
+    np.testing.assert_array_equal(matched, expected_matched)
+    for position in range(0, n, 17):
+        weights, values = searcher.contributions(position, *asked.of(0))
+        assert values.sum() == scores[position]
+        bound = 1.01 / scale.query_scale(asked.of(0)[1], float(scale.curve(recipe).max()))
+        products = weights.astype(np.float64) * asked.of(0)[1]
+        np.testing.assert_allclose(values, products, rtol=1e-6, atol=bound)
+
+
+def test_500_latents_and_a_thousand_hits() -> None:
+    codes, recipe = documents(5, 4000, size=600), RECIPES[0]
+    searcher = Searcher([packed(codes, recipe, size=600)], recipe, size=600)
+    random = np.random.default_rng(5)
+    asked = csr([dict(zip(range(0, 500), (random.random(500) + 0.01).tolist(), strict=True))], size=600)
+    found = searcher.top_weighted(asked, 1000)
+    same((found.positions[0], found.scores[0]), reference.top(codes, recipe, *asked.of(0), k=1000))
 
 
 def test_many_queries_on_several_threads_equal_one_after_the_other() -> None:
-    random = np.random.default_rng(0)
-    rows = [dict(zip(random.permutation(SIZE)[:4].tolist(), random.random(4) + 0.1, strict=True)) for _ in range(300)]
-    searcher = Searcher.from_vectors(csr(rows), Recipe(name="test"))
-    asked = csr(rows[: 3 * CHUNK + 5])
+    searcher = Searcher([packed(documents(2, 3000), RECIPES[0], chunk=1000)], RECIPES[0], size=SIZE)
+    asked = queries(2, 3 * BATCH + 5, SIZE)
     together, alone = searcher.top(asked, 10, threads=4), searcher.top(asked, 10, threads=1)
     np.testing.assert_array_equal(together.positions, alone.positions)
     np.testing.assert_array_equal(together.scores, alone.scores)
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: searcher.top(asked, 10), range(16)):
+            np.testing.assert_array_equal(found.scores, alone.scores)
 
 
 def test_a_matching_document_counts_also_with_a_negative_score() -> None:
@@ -106,17 +273,58 @@ def test_pruned_latents_match_nothing() -> None:
     assert searcher.top(csr([{0: 1.0, 1: 1.0}]), 5).positions.tolist() == [[1, -1]]
 
 
+def test_bm25_as_the_formula_has_it() -> None:
+    rows = [{0: 4.0, 1: 1.0}, {0: 1.0}, {1: 9.0, 2: 1.0, 3: 4.0}]
+    recipe = Recipe(name="test", weighting=BM25(k1=1.2, b=0.75))
+    searcher = Searcher.from_vectors(csr(rows), recipe)
+    found = searcher.scores(np.array([0], np.int32), np.array([2.0], np.float32))[0]
+    length, average = 2.0 + 1.0, (3.0 + 1.0 + 6.0) / 3
+    expected = 2.0 * 2.0 * 2.2 / (2.0 + 1.2 * (0.25 + 0.75 * length / average))
+    assert found[0] == pytest.approx(expected, rel=0.02)
+    assert found[2] == 0
+
+
 def test_a_negative_k_is_refused() -> None:
     searcher = Searcher.from_vectors(csr([{0: 1.0}]), Recipe(name="test"))
     with pytest.raises(InputError, match="k is -1"):
         searcher.top(csr([{0: 1.0}]), -1)
 
 
-def test_a_document_out_of_range_is_refused_not_written_to() -> None:
-    postings = Postings.of(csr([{0: 1.0}, {0: 1.0}]))
-    hostile = Postings(postings.offsets, np.array([0, 2**30], np.int32), postings.weights, n_documents=2)
-    searcher = Searcher(hostile, Recipe(name="test"))
-    with pytest.raises(ArtifactError, match="build it again: lexent index"):
-        searcher.top_weighted(csr([{0: 1.0}]), 2)
-    with pytest.raises(ArtifactError, match="damaged"):
-        searcher.scores(np.array([0], np.int32), np.array([1.0], np.float32))
+# --- hostile files -----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    name=st.sampled_from(["forms", "counts", "places", "code_places", "maxima", "shorts", "codes", "words", "latents"]),
+    data=st.data(),
+)
+def test_hostile_arrays_give_an_answer_or_an_error_never_a_crash(seed: int, name: str, data: st.DataObject) -> None:
+    segment = packed(documents(1, 3000), RECIPES[0], chunk=1000)
+    array = segment.arrays[name].copy()
+    random = np.random.default_rng(seed)
+    some = random.integers(0, array.size, max(1, array.size // data.draw(st.sampled_from([1, 10, 1000]))))
+    array.reshape(-1)[some] = random.integers(0, np.iinfo(array.dtype).max, len(some), dtype=array.dtype, endpoint=True)
+    array.setflags(write=False)
+    hostile = Segment({**segment.arrays, name: array}, SIZE)
+    searcher, asked = Searcher([hostile], RECIPES[0], size=SIZE), queries(seed, 2, SIZE)
+    for attempt in (
+        lambda: searcher.top_weighted(asked, 10),
+        lambda: searcher.scores(*asked.of(0)),
+        lambda: searcher.document_weights(5, asked.of(0)[0]),
+        lambda: list(hostile.unpack()),
+        lambda: Deleted.of(hostile, np.ones(3000, np.bool_)),
+    ):
+        try:
+            attempt()
+        except ArtifactError as error:
+            assert "damaged" in str(error)
+
+
+def test_a_list_outside_its_chunk_is_refused() -> None:
+    segment = packed(documents(1, 300), RECIPES[0])
+    far = segment.arrays["places"].copy()
+    far[:] = 2**31
+    searcher = Searcher([replace(segment, arrays={**segment.arrays, "places": far})], RECIPES[0], size=SIZE)
+    with pytest.raises(ArtifactError, match="lexent index CORPUS"):
+        searcher.top_weighted(queries(1, 1, SIZE), 2)

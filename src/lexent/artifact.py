@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from lexent.errors import ArtifactError, InputError, NotFoundError, WriteError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """The newest form of artefact that this version writes and reads."""
 
 MANIFEST = "manifest.json"
@@ -72,9 +73,12 @@ def file_hash(path: Path) -> str:
 def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
     """Size and sha256 of every file of a folder but its manifest, for the manifest."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
-    return {
-        path.relative_to(folder).as_posix(): {"size": path.stat().st_size, "sha256": file_hash(path)} for path in paths
-    }
+    return {path.relative_to(folder).as_posix(): describe_file(path) for path in paths}
+
+
+def describe_file(path: Path) -> dict[str, Any]:
+    """Its size and sha256."""
+    return {"size": path.stat().st_size, "sha256": file_hash(path)}
 
 
 def check_sizes(folder: Path, files: Mapping[str, int], *, remedy: str) -> None:
@@ -119,7 +123,7 @@ def new_folder(path: Path, *, kind: ArtifactKind, overwrite: bool = False) -> It
         yield work
         check_target(path, kind=kind, overwrite=overwrite)  # again: another run may have been quicker
         with disk_errors(path):
-            _sync(work)
+            sync(work)
             _swap(work, path)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -156,14 +160,57 @@ def write_json(path: Path, value: Any) -> None:
     write_bytes(path, json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n")
 
 
+class ArrayWriter:
+    """A .npy file that grows: arrays are appended, the header is written last."""
+
+    _HEADER = 128
+
+    def __init__(self, path: Path, dtype: np.dtype[Any], width: int | None = None) -> None:
+        self._path, self._dtype, self._width, self._rows = path, dtype, width, 0
+        with disk_errors(path):
+            self._file = path.open("wb")
+            self._file.write(b"\0" * self._HEADER)
+
+    def append(self, array: NDArray[Any]) -> None:
+        import numpy as np
+
+        with disk_errors(self._path):
+            self._file.write(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
+        self._rows += len(array)
+
+    def abandon(self) -> None:
+        self._file.close()
+
+    def close(self) -> None:
+        """Writes the header and waits until all is on the disk."""
+        shape = (self._rows, self._width) if self._width else (self._rows,)
+        head = f"{{'descr': '{self._dtype.str}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+        length = self._HEADER - 10
+        with disk_errors(self._path), self._file:
+            self._file.seek(0)
+            self._file.write(b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + head.ljust(length - 1) + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+
 def write_array(path: Path, array: NDArray[Any]) -> None:
     """A .npy file. np.save hides why a disk refused (its tofile gives no errno); this does not."""
+    writer = ArrayWriter(path, array.dtype, array.shape[1] if array.ndim == 2 else None)
+    writer.append(array)
+    writer.close()
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """A .npy file, mapped and read-only."""
     import numpy as np
 
-    array = np.ascontiguousarray(array)
-    with disk_errors(path), path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-        file.write(array.data.cast("B") if array.size else b"")
+    if path.stat().st_size <= ArrayWriter._HEADER:  # an empty array cannot be mapped
+        array = np.load(path, allow_pickle=False)
+    else:
+        array = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    array.setflags(write=False)
+    found: NDArray[Any] = array
+    return found
 
 
 @contextmanager
@@ -224,7 +271,7 @@ def _swap(work: Path, path: Path) -> None:
             if old.exists():
                 old.rename(path)
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
         shutil.rmtree(old, ignore_errors=True)
     finally:
         _active.discard(old)
@@ -279,17 +326,18 @@ def _clean(path: Path) -> None:
             shutil.rmtree(sibling, ignore_errors=True)
 
 
-def _sync(folder: Path) -> None:
+def sync(folder: Path) -> None:
+    """Waits until all that a folder holds is on the disk."""
     for path in folder.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
         else:
-            _sync_folder(path)
-    _sync_folder(folder)
+            sync_folder(path)
+    sync_folder(folder)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     with suppress(OSError):  # some systems cannot open or sync a folder; the rename itself still stands
         handle = os.open(folder, os.O_RDONLY)
         try:

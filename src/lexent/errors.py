@@ -54,3 +54,10 @@ class MissingExtraError(LexentError):
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
         super().__init__(f'{purpose} needs the package "{package}"; install it: pip install "lexent[{extra}]"')
+
+
+class LockedError(LexentError):
+    """Another process is writing to the index."""
+
+    exit_code = 8
+    http_status = 423

@@ -11,18 +11,23 @@ from lexent.types import Kind, Level
 
 IdfMode = Literal["lucene", "okapi", "okapi-floor0", "clsr", "none"]
 Pool = Literal["sum", "max"]
+Formula = Literal["bm25", "dot", "count"]
 
 
 @dataclass(frozen=True, slots=True)
 class BM25:
     """BM25 over latent terms, with query weights."""
 
-    k1: float = 0.5
+    k1: float = 1.0
     """How soon a concept that a document repeats stops adding to the score; higher is later."""
-    b: float = 0.6
+    b: float = 0.5
     """How much long documents are held back; 0 not at all, 1 fully."""
     idf: IdfMode = "lucene"
     """How rare concepts count for more than common ones."""
+    formula: Formula = "bm25"
+    """What a document's concept weighs: saturated and set against the document's length, as it is, or 1."""
+    k2: float | None = None
+    """How soon a concept that the query repeats stops adding to the score; not at all where it is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,8 @@ class Recipe:
     """pool: weight of function words and punctuation in a query; 1 makes them count as any other word."""
     power: float = 0.5
     """pool: the exponent of the transform after pooling; 0.5 is the square root, 1 the identity."""
+    query_power: float | None = 0.7
+    """pool: the same for queries, whose strongest concepts should stand out; the other exponent where it is none."""
     weighting: BM25 = field(default_factory=BM25)
     """weigh: the scoring formula."""
     document_cap: int | None = None
@@ -58,8 +65,12 @@ class Recipe:
         _check(self.query_k is None or self.query_k >= 1, "query_k", self.query_k, "1 or more, or none")
         _check(0 <= self.function_words <= 1, "function_words", self.function_words, "from 0 to 1")
         _check(0 < self.power <= 2, "power", self.power, "above 0, at most 2")
+        other = self.query_power
+        _check(other is None or 0 < other <= 2, "query_power", other, "above 0, at most 2, or none")
         _check(self.weighting.k1 >= 0, "k1", self.weighting.k1, "0 or more")
-        _check(0 <= self.weighting.b <= 1, "b", self.weighting.b, "from 0 to 1")
+        _check(0 <= self.weighting.b <= 4, "b", self.weighting.b, "from 0 to 4")
+        _check(self.weighting.k2 is None or self.weighting.k2 > 0, "k2", self.weighting.k2, "above 0, or none")
+        _check(self.weighting.formula in get_args(Formula), "formula", self.weighting.formula, ", ".join(get_args(Formula)))
         _check(self.weighting.idf in get_args(IdfMode), "idf", self.weighting.idf, ", ".join(get_args(IdfMode)))
         _check(self.pool in get_args(Pool), "pool", self.pool, ", ".join(get_args(Pool)))
         _check(0 <= self.prune < 1, "prune", self.prune, "from 0 to below 1")
@@ -70,6 +81,10 @@ class Recipe:
         """How many latents a state of a query or of a document may have."""
         return min(self.query_k or self.k, self.k) if kind == "query" else self.k
 
+    def power_for(self, kind: Kind) -> float:
+        """The exponent of the transform for a query or for a document."""
+        return self.power if kind == "document" or self.query_power is None else self.query_power
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -78,15 +93,40 @@ class Recipe:
         return Recipe(**{**values, "weighting": BM25(**values["weighting"])})
 
     def changed(self, **settings: Any) -> Recipe:
-        """This recipe with other settings; those that are None stay. k1, b and idf reach into the weighting."""
+        """This recipe with other settings; those that are None stay. k1, b, idf, formula and k2 reach into the weighting."""
         given = {name: value for name, value in settings.items() if value is not None}
-        formula = {name: given.pop(name) for name in ("k1", "b", "idf") if name in given}
+        formula = {name: given.pop(name) for name in ("k1", "b", "idf", "formula", "k2") if name in given}
         return replace(self, weighting=replace(self.weighting, **formula), **given)
 
 
 def _check(good: bool, name: str, given: object, allowed: str) -> None:
     if not good:
         raise InputError(f"{name} is {given}; allowed: {allowed}")
+
+
+TUNABLE = (
+    *("k1", "b", "idf", "formula", "k2", "power", "query_power", "function_words", "query_k"),
+    *("document_cap", "query_cap", "prune"),
+)
+"""Settings that can change without encoding the documents again."""
+
+
+def retuned(recipe: Recipe, settings: dict[str, Any]) -> Recipe:
+    """The recipe of an existing index with other settings; those that need its documents encoded again are refused."""
+    for name in settings:
+        if name not in TUNABLE:
+            raise InputError(
+                f'"{name}" cannot change on an existing index; what can: {", ".join(TUNABLE)}; for others build it '
+                "again: lexent index CORPUS --out DIR --overwrite"
+            )
+    changed = recipe.changed(**settings)
+    old, new = recipe.document_cap, changed.document_cap
+    if old is not None and (new is None or new > old):
+        raise InputError(
+            f"document_cap is {new}, but the index keeps only {old} concepts a document; allowed: at most {old}; "
+            "for more build it again: lexent index CORPUS --out DIR --overwrite"
+        )
+    return changed
 
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (Recipe(name="latent-terms"),)}

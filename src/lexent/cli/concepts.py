@@ -142,7 +142,7 @@ def _where(index: Path | None, lexicon: str | None) -> list[str]:
 
 def _counts(index: Index | None) -> list[int] | None:
     """How many documents have each concept."""
-    found: list[int] | None = None if index is None else index.searcher.postings.df.tolist()
+    found: list[int] | None = None if index is None else index.searcher.df.tolist()
     return found
 
 
@@ -178,14 +178,16 @@ def _documents(index: Index, concept: int, limit: int) -> list[dict[str, Any]]:
     """The documents in which a concept weighs most."""
     import numpy as np
 
-    postings = index.searcher.postings
-    part = slice(int(postings.offsets[concept]), int(postings.offsets[concept + 1]))
-    positions, weights = postings.documents[part], postings.weights[part]
-    order = np.lexsort((positions, -weights))[:limit]
-    found = index.documents.at(positions[order].tolist())
+    from lexent.types import SparseVectors
+
+    searcher = index.searcher
+    one = SparseVectors(np.array([concept], np.int32), np.ones(1, np.float32), np.array([0, 1]), searcher.size)
+    positions, weights = (side[0] for side in searcher.top_weighted(one, limit))
+    positions, weights = positions[positions >= 0], weights[positions >= 0]
+    found = index.documents.at(positions.tolist())
     return [
         {"id": document.id, "title": document.title, "weight": float(weight), "text": document.text}
-        for document, weight in zip(found, weights[order], strict=True)
+        for document, weight in zip(found, weights, strict=True)
     ]
 
 

@@ -30,12 +30,12 @@ def search(
     from lexent.search.searcher import Searcher
     from lexent.weighting import transform
 
-    def vectors(texts: Sequence[str], kind: Kind, cap: int | None) -> SparseVectors:
-        found = represent(texts, kind=kind, recipe=recipe, lexicon=lexicon, encoder=encoder, progress=progress)
-        return transform(found, power=recipe.power, cap=cap)
+    def pooled(texts: Sequence[str], kind: Kind) -> SparseVectors:
+        return represent(texts, kind=kind, recipe=recipe, lexicon=lexicon, encoder=encoder, progress=progress)
 
-    searcher = Searcher.from_vectors(vectors(collection.texts, "document", recipe.document_cap), recipe)
-    found = searcher.top(vectors(list(collection.queries.values()), "query", recipe.query_cap), k + 1)
+    searcher = Searcher.from_vectors(pooled(collection.texts, "document"), recipe)
+    queries = pooled(list(collection.queries.values()), "query")
+    found = searcher.top(transform(queries, power=recipe.power_for("query"), cap=recipe.query_cap), k + 1)
     return from_top(collection, found.positions, scores=found.scores, depth=k)
 
 

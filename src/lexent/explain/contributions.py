@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lexent.types import Contribution
 
 if TYPE_CHECKING:
-    from lexent.search.engine import Index
+    from lexent.search.engine import View
     from lexent.search.query import Query
 
 BAR = 24
@@ -50,19 +50,19 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(index: Index, query: Query, position: int, *, id: str, score: float) -> Explanation:
+def explain(index: View, query: Query, position: int, *, id: str, score: float) -> Explanation:
     """The explanation of the document at `position`, whose score for the query is known."""
-    weights = index.searcher.document_weights(position, query.ids)
+    weights, values = index.searcher.contributions(position, query.ids, query.weights)
     parts = [
         Contribution(
             concept=concept,
             label=index.lexicon.label(concept),
             query=in_query,
             document=in_document,
-            value=in_query * in_document,
+            value=value,
         )
-        for concept, in_query, in_document in zip(
-            query.ids.tolist(), query.weights.tolist(), weights.tolist(), strict=True
+        for concept, in_query, in_document, value in zip(
+            query.ids.tolist(), query.weights.tolist(), weights.tolist(), values.tolist(), strict=True
         )
         if in_document != 0
     ]

@@ -11,7 +11,7 @@ from lexent.explain.contributions import Explanation, bar, explain
 from lexent.search.results import QueryConcept
 
 if TYPE_CHECKING:
-    from lexent.search.engine import Index
+    from lexent.search.engine import Index, View
     from lexent.search.query import Query
     from lexent.search.steering import Steer
 
@@ -96,6 +96,10 @@ class RankExplanation:
 
 def why(index: Index, query: str, doc_id: str, *, steer: Steer | None = None) -> RankExplanation:
     """The rank of a document for a query, exact however far down, and what keeps it from ranking higher."""
+    return _why(index.view, query, doc_id, steer)
+
+
+def _why(index: View, query: str, doc_id: str, steer: Steer | None) -> RankExplanation:
     position = index.documents.position(doc_id)
     weighed = index.query(query, steer=steer)
     scores, matched = index.searcher.scores(weighed.ids, weighed.weights)
@@ -120,15 +124,16 @@ def why(index: Index, query: str, doc_id: str, *, steer: Steer | None = None) ->
 
 
 def _comparison(
-    index: Index, query: Query, position: int, order: np.ndarray, place: int, scores: np.ndarray
+    index: View, query: Query, position: int, order: np.ndarray, place: int, scores: np.ndarray
 ) -> Comparison:
     other = int(order[place])
     document = index.documents.at([other])[0]
-    mine = index.searcher.document_weights(position, query.ids).tolist()
-    theirs = index.searcher.document_weights(other, query.ids).tolist()
+    mine, my_values = index.searcher.contributions(position, query.ids, query.weights)
+    theirs, their_values = index.searcher.contributions(other, query.ids, query.weights)
+    sides = (query.ids, query.weights, mine, theirs, their_values - my_values)
     differences = [
-        Difference(concept, index.lexicon.label(concept), weight, ours, other, weight * (other - ours))
-        for concept, weight, ours, other in zip(query.ids.tolist(), query.weights.tolist(), mine, theirs, strict=True)
+        Difference(concept, index.lexicon.label(concept), weight, ours, other, value)
+        for concept, weight, ours, other, value in zip(*(side.tolist() for side in sides), strict=True)
         if ours != other
     ]
     differences.sort(key=lambda difference: (-abs(difference.value), difference.concept))

@@ -1,7 +1,9 @@
-"""Stage 5: weights to postings on disk, and exact top-k over them."""
+"""Stage 5: codes to packed segments on disk, and exact top-k over them."""
 
 from lexent.indexing.documents import Documents, DocumentWriter
 from lexent.indexing.manifest import Manifest, verify
-from lexent.indexing.postings import Postings
+from lexent.indexing.segment import Codes, Segment
+from lexent.indexing.snapshot import Snapshot
+from lexent.indexing.writer import Writer
 
-__all__ = ["DocumentWriter", "Documents", "Manifest", "Postings", "verify"]
+__all__ = ["Codes", "DocumentWriter", "Documents", "Manifest", "Segment", "Snapshot", "Writer", "verify"]

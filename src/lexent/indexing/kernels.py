@@ -1,116 +1,492 @@
-"""The Numba kernels of the index: invert, exact top-k, scores, lookup. Their slow twins stand in `reference`.
+"""The Numba kernels of exact top-k search over packed segments. Their slow twin is `lexent.indexing.reference`.
 
-A document number out of range means a damaged file: the kernels stop with DAMAGED instead of writing astray.
-Latents that the index does not know, and query weights of 0, match nothing.
-Scores are sums of float64 products of the stored float32 weights, latent by latent in the query's order.
+A posting's weight is `curve[code + shift of its document]` (see `lexent.indexing.scale`). What it adds to a score is a
+whole number: the weight times the query's weight, which is scaled up so that all sums fit 31 bits. Whole numbers make a
+sum the same in any order, so pruning cannot change a score; and each is at least 1 (at most -1 for a negative weight),
+so every document that shares a latent with a query of positive weights scores above 0.
+
+A chunk is searched the MaxScore way. Lists are added whole, those that lower the bound most for their length first,
+until what the rest could add is a share of the score to reach; only documents that can still reach it are then looked
+up in the rest.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from lexent.indexing.bits import popcount, trailing_zeros
+from lexent.indexing.packing import BANDS, CHUNK, DENSE, GAPS, SPARSE, STRIDE, Lists, bitmap_words, unpack, valid
+
 DAMAGED = -1
+SHARE = 0.6
+"""Lists are added until the rest could add this share of the score to reach: more is less to read, more to look up."""
+SEEDS = 16
+"""So many documents, or 5/4 k if more, are scored early in a first chunk, for a score to reach."""
 
 
-@njit(cache=True, nogil=True)
-def invert(
-    ids: NDArray[np.int32], values: NDArray[np.float32], offsets: NDArray[np.int64], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Document-major entries to term-major postings, documents ascending within a term: a counting sort."""
-    starts = np.zeros(size + 1, np.int64)
-    for latent in ids:
-        starts[latent + 1] += 1
-    for latent in range(size):
-        starts[latent + 1] += starts[latent]
-    free = starts[:-1].copy()
-    documents = np.empty(len(ids), np.int32)
-    weights = np.empty(len(ids), np.float32)
-    for document in range(len(offsets) - 1):
-        for entry in range(offsets[document], offsets[document + 1]):
-            place = free[ids[entry]]
-            free[ids[entry]] += 1
-            documents[place] = document
-            weights[place] = values[entry]
-    return starts, documents, weights
+class Weights(NamedTuple):
+    """How the postings of a segment weigh; all of it follows from the recipe and the collection's average length."""
+
+    curve: NDArray[np.float32]  # [512]
+    shifts: NDArray[np.uint8]  # [n_documents + CHUNK]
+    band_shifts: NDArray[np.uint8]  # [n_chunks, BANDS]: the highest of each band of a chunk
 
 
-@njit(cache=True, nogil=True)
-def accumulate(
-    offsets: NDArray[np.int64],
-    documents: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    query_ids: NDArray[np.int32],
-    query_weights: NDArray[np.float32],
-    scores: NDArray[np.float64],
-    matched: NDArray[np.bool_],
-) -> int:
-    """Adds one query's products to `scores` and marks the documents that share a latent with it in `matched`."""
-    for place in range(len(query_ids)):
-        latent, weight = query_ids[place], np.float64(query_weights[place])
-        if weight == 0.0 or latent < 0 or latent >= len(offsets) - 1:
-            continue
-        for posting in range(offsets[latent], offsets[latent + 1]):
-            document = documents[posting]
-            if document < 0 or document >= len(scores):
-                return DAMAGED
-            scores[document] += weight * weights[posting]
-            matched[document] = True
-    return 0
+class Scratch(NamedTuple):
+    """Working memory of one search at a time; `scores` is zero between searches."""
+
+    scores: NDArray[np.int32]  # [CHUNK]
+    gains: NDArray[np.int32]  # [512]
+    flags: NDArray[np.uint8]  # [CHUNK]
+    chosen: NDArray[np.int64]  # [CHUNK]
+    sums: NDArray[np.int32]  # [CHUNK]
 
 
 @njit(cache=True, nogil=True)
 def top(
-    offsets: NDArray[np.int64],
-    documents: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    query_offsets: NDArray[np.int64],
-    query_ids: NDArray[np.int32],
+    query_ids: NDArray[np.uint32],
     query_weights: NDArray[np.float32],
-    n_documents: int,
-    out_documents: NDArray[np.int64],
-    out_scores: NDArray[np.float64],
+    lists: Lists,
+    weights: Weights,
+    allowed: NDArray[np.bool_],
+    base: int,
+    best: NDArray[np.int32],
+    who: NDArray[np.int64],
+    state: NDArray[np.int64],
+    scratch: Scratch,
 ) -> int:
-    """The best documents of each query into the rows of out_documents and out_scores; places left over are untouched.
+    """Adds a segment's best documents to the heap `best`, `who`; state: how many it holds, and a score known reached.
 
-    Higher scores first; equal scores in document order.
+    Query ids ascend, the scaled weights are above 0. allowed: which documents count, empty for all. base: what the
+    segment's first document is called.
     """
-    k = out_documents.shape[1]
-    scores = np.zeros(n_documents, np.float64)
-    matched = np.zeros(n_documents, np.bool_)
-    for query in range(len(query_offsets) - 1):
-        part = slice(query_offsets[query], query_offsets[query + 1])
-        if accumulate(offsets, documents, weights, query_ids[part], query_weights[part], scores, matched) == DAMAGED:
+    n_query, k = len(query_ids), len(best)
+    rows = np.empty(n_query, np.int64)
+    row_weights = np.empty(n_query, np.float32)
+    bounds = np.empty(n_query, np.int64)
+    rates = np.empty(n_query, np.float64)
+    rest = np.empty(n_query + 1, np.int64)
+    for chunk in range(len(lists.chunks) - 1):
+        first = lists.chunks[chunk, 0]
+        n_documents = lists.chunks[chunk + 1, 0] - first
+        shifts = weights.shifts[first : first + CHUNK]
+        live = allowed[first : first + n_documents] if len(allowed) else allowed
+        n = _resolve(query_ids, query_weights, lists, chunk, weights, rows, row_weights, bounds)
+        if n == DAMAGED:
             return DAMAGED
-        # A heap whose root is the weakest kept. Documents come in order, so an equal score never displaces one.
-        best, who = out_scores[query], out_documents[query]
-        count = 0
-        for document in range(n_documents):
-            if not matched[document]:
-                continue
-            score = scores[document]
-            scores[document] = 0.0
-            matched[document] = False
-            if count < k:
-                _rise(best, who, count, score, document)
-                count += 1
-            elif count > 0 and score > best[0]:
-                _sink(best, who, count, score, document)
-        for last in range(count - 1, 0, -1):  # take the weakest out, again and again: strongest first remains
-            score, document = best[last], who[last]
-            best[last], who[last] = best[0], who[0]
-            _sink(best, who, last, score, document)
+        for place in range(n):
+            rates[place] = -bounds[place] / np.float64(lists.counts[rows[place]])
+        order = np.argsort(rates[:n])
+        _sum_up(bounds, order, 0, rest)
+        bar = max(state[1], np.int64(best[0]) + 1) if state[0] == k else max(state[1], 1)
+        if n == 0 or rest[0] < bar:
+            continue
+        done, read, seeded = 0, 0, bar > 1
+        while done < n and not (bar > 1 and rest[done] <= SHARE * bar):
+            row, weight = rows[order[done]], row_weights[order[done]]
+            if scan(lists, chunk, row, shifts, weights.curve, weight, scratch.gains, scratch.scores) == DAMAGED:
+                scratch.scores[:] = 0
+                return DAMAGED
+            read += lists.counts[row]
+            done += 1
+            if not seeded and read >= n_documents:
+                seeded = True
+                reached = _seed(lists, chunk, rows, row_weights, order[done:], shifts, weights.curve, live, k, scratch)
+                state[1] = max(state[1], reached)
+                bar = max(bar, reached)
+        left = order[done:]
+        left[:] = left[np.argsort(-bounds[left])]
+        _sum_up(bounds, order, done, rest)
+        n_chosen = _at_least(max(bar - rest[done], 1), n_documents, live, scratch)
+        for place in range(done, n):
+            if n_chosen == 0:
+                break
+            row, needed = rows[order[place]], bar - rest[place + 1]
+            n_chosen = look_up(
+                lists, chunk, row, shifts, weights.curve, row_weights[order[place]], needed, n_chosen, scratch
+            )
+        for one in range(n_chosen):
+            _offer(best, who, state, k, scratch.sums[one], base + first + scratch.chosen[one])
+        scratch.scores[:] = 0
     return 0
 
 
 @njit(cache=True, nogil=True)
-def _weaker(score: float, document: int, other_score: float, other_document: int) -> bool:
+def top_of_few(
+    query_ids: NDArray[np.uint32],
+    query_weights: NDArray[np.float32],
+    lists: Lists,
+    weights: Weights,
+    documents: NDArray[np.int64],
+    base: int,
+    best: NDArray[np.int32],
+    who: NDArray[np.int64],
+    state: NDArray[np.int64],
+    scratch: Scratch,
+) -> int:
+    """What `top` does, for a few documents of a segment, which ascend: each is looked up in every list."""
+    n_query, k, start = len(query_ids), len(best), 0
+    rows = np.empty(n_query, np.int64)
+    row_weights = np.empty(n_query, np.float32)
+    bounds = np.empty(n_query, np.int64)
+    for chunk in range(len(lists.chunks) - 1):
+        first, stop, n_chosen = lists.chunks[chunk, 0], lists.chunks[chunk + 1, 0], 0
+        while start < len(documents) and documents[start] < stop:
+            scratch.chosen[n_chosen], scratch.sums[n_chosen] = documents[start] - first, 0
+            start += 1
+            n_chosen += 1
+        if n_chosen == 0:
+            continue
+        n = _resolve(query_ids, query_weights, lists, chunk, weights, rows, row_weights, bounds)
+        if n == DAMAGED:
+            return DAMAGED
+        shifts = weights.shifts[first : first + CHUNK]
+        for place in range(n):
+            look_up(lists, chunk, rows[place], shifts, weights.curve, row_weights[place], 0, n_chosen, scratch)
+        for one in range(n_chosen):
+            if scratch.sums[one] > 0:
+                _offer(best, who, state, k, scratch.sums[one], base + first + scratch.chosen[one])
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def all_scores(
+    query_ids: NDArray[np.uint32],
+    query_weights: NDArray[np.float32],
+    lists: Lists,
+    weights: Weights,
+    scores: NDArray[np.int32],
+    matched: NDArray[np.bool_],
+    scratch: Scratch,
+) -> int:
+    """The score of every document of a segment, and whether it shares a latent. Weights may be negative."""
+    n_query = len(query_ids)
+    rows = np.empty(n_query, np.int64)
+    row_weights = np.empty(n_query, np.float32)
+    bounds = np.empty(n_query, np.int64)
+    documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
+    for chunk in range(len(lists.chunks) - 1):
+        first = lists.chunks[chunk, 0]
+        n_documents = lists.chunks[chunk + 1, 0] - first
+        shifts = weights.shifts[first : first + CHUNK]
+        n = _resolve(query_ids, query_weights, lists, chunk, weights, rows, row_weights, bounds)
+        if n == DAMAGED:
+            return DAMAGED
+        for place in range(n):
+            for posting in range(unpack(lists, chunk, rows[place], documents, codes)):
+                d = documents[posting]
+                if np.int64(d) >= n_documents:
+                    return DAMAGED
+                weight = weights.curve[np.int64(codes[posting]) + np.int64(shifts[d])]
+                scores[first + np.int64(d)] += _gain(weight, row_weights[place])
+                matched[first + np.int64(d)] = True
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def codes_of(
+    query_ids: NDArray[np.uint32], lists: Lists, document: int, out: NDArray[np.uint8]
+) -> int:
+    """The codes of one document of a segment for latents that ascend; 0 for those that it lacks."""
+    documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
+    for chunk in range(len(lists.chunks) - 1):
+        first, stop = lists.chunks[chunk, 0], lists.chunks[chunk + 1, 0]
+        if not first <= document < stop:
+            continue
+        low, last = lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
+        for place in range(len(query_ids)):
+            low += np.searchsorted(lists.latents[low:last], query_ids[place])
+            if low == last:
+                break
+            if lists.latents[low] != query_ids[place]:
+                continue
+            if not valid(lists, chunk, low):
+                return DAMAGED
+            n = unpack(lists, chunk, low, documents, codes)
+            at = np.searchsorted(documents[:n], np.uint16(document - first))
+            if at < n and np.int64(documents[at]) == document - first:
+                out[place] = codes[at]
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def count_within(
+    query_ids: NDArray[np.uint32], lists: Lists, allowed: NDArray[np.bool_], out: NDArray[np.int64]
+) -> int:
+    """How many allowed documents have each of some latents, which ascend; all are allowed where the mask is empty."""
+    documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
+    for chunk in range(len(lists.chunks) - 1):
+        first, low, last = lists.chunks[chunk, 0], lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
+        n_documents = lists.chunks[chunk + 1, 0] - first
+        for place in range(len(query_ids)):
+            low += np.searchsorted(lists.latents[low:last], query_ids[place])
+            if low == last:
+                break
+            if lists.latents[low] != query_ids[place]:
+                continue
+            if not valid(lists, chunk, low):
+                return DAMAGED
+            for posting in range(unpack(lists, chunk, low, documents, codes)):
+                d = np.int64(documents[posting])
+                if d >= n_documents:
+                    return DAMAGED
+                out[place] += len(allowed) == 0 or allowed[first + d]
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def _resolve(
+    query_ids: NDArray[np.uint32],
+    query_weights: NDArray[np.float32],
+    lists: Lists,
+    chunk: int,
+    weights: Weights,
+    rows: NDArray[np.int64],
+    row_weights: NDArray[np.float32],
+    bounds: NDArray[np.int64],
+) -> int:
+    """The query's lists in a chunk, their weights and the most that each can add; gives how many there are."""
+    n, low, last = 0, lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
+    for place in range(len(query_ids)):
+        high = last
+        while low < high:
+            middle = (low + high) >> 1
+            if lists.latents[middle] < query_ids[place]:
+                low = middle + 1
+            else:
+                high = middle
+        if low == last:
+            break
+        if lists.latents[low] != query_ids[place]:
+            continue
+        if not valid(lists, chunk, low):
+            return DAMAGED
+        highest = np.int64(0)
+        for band in range(BANDS):
+            if lists.maxima[low, band]:
+                highest = max(highest, np.int64(lists.maxima[low, band]) + np.int64(weights.band_shifts[chunk, band]))
+        rows[n], row_weights[n] = low, query_weights[place]
+        bounds[n] = _gain(weights.curve[highest], query_weights[place])
+        n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _sum_up(bounds: NDArray[np.int64], order: NDArray[np.int64], start: int, rest: NDArray[np.int64]) -> None:
+    """rest[i]: what the lists from place i on can add, at most."""
+    rest[len(order)] = 0
+    for place in range(len(order) - 1, start - 1, -1):
+        rest[place] = rest[place + 1] + bounds[order[place]]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _gain(weight: np.float32, query_weight: np.float32) -> np.int32:
+    gain = np.int32(weight * query_weight)
+    return max(gain, np.int32(1)) if query_weight > 0 else min(gain, np.int32(-1))
+
+
+@njit(cache=True, nogil=True)
+def scan(
+    lists: Lists,
+    chunk: int,
+    row: int,
+    shifts: NDArray[np.uint8],
+    curve: NDArray[np.float32],
+    weight: np.float32,
+    gains: NDArray[np.int32],
+    scores: NDArray[np.int32],
+) -> int:
+    """Adds a whole list to the scores of a chunk."""
+    for place in range(len(curve)):
+        gains[place] = _gain(curve[place], weight)
+    count = np.int64(lists.counts[row])
+    # Indices are unsigned: Numba then leaves out the test for counting from the end.
+    if lists.forms[row] == GAPS:
+        start = lists.chunks[chunk, 2] + np.int64(lists.places[row])
+        document = np.int64(lists.shorts[start + count]) - (np.int64(lists.shorts[start]) & 255)
+        for entry in lists.shorts[start : start + count]:
+            document += np.int64(entry) & 255
+            d, code = np.uint16(document), np.int64(entry) >> 8
+            scores[d] += gains[np.uint16(code + np.int64(shifts[d]))] * np.int32(code > 0)
+        return 0
+    start = lists.chunks[chunk, 3] + np.int64(lists.code_places[row])
+    codes = lists.codes[start : start + count]
+    if lists.forms[row] == SPARSE:
+        start = lists.chunks[chunk, 2] + np.int64(lists.places[row])
+        for d, code in zip(lists.shorts[start : start + count], codes):  # noqa: B905  (Numba's zip has no strict)
+            scores[d] += gains[np.uint16(np.int64(code) + np.int64(shifts[d]))]
+        return 0
+    start = lists.chunks[chunk, 4] + np.int64(lists.places[row])
+    at, document = np.uint64(0), 0
+    n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
+    for bits in lists.words[start : start + bitmap_words(n_documents)]:
+        if np.int64(at) + popcount(bits) > count:
+            return DAMAGED
+        while bits != 0:
+            d = np.uint16(document + trailing_zeros(bits))
+            bits &= bits - np.uint64(1)
+            scores[d] += gains[np.uint16(np.int64(codes[at]) + np.int64(shifts[d]))]
+            at += np.uint64(1)
+        document += 64
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def look_up(
+    lists: Lists,
+    chunk: int,
+    row: int,
+    shifts: NDArray[np.uint8],
+    curve: NDArray[np.float32],
+    weight: np.float32,
+    needed: int,
+    n: int,
+    scratch: Scratch,
+) -> int:
+    """Adds a list to the sums of the chosen documents, which ascend; keeps those of at least `needed`: gives how many."""
+    chosen, sums = scratch.chosen, scratch.sums
+    count, kept = np.int64(lists.counts[row]), 0
+    if lists.forms[row] == DENSE:
+        bitmap = lists.chunks[chunk, 4] + np.int64(lists.places[row])
+        ranks = bitmap + bitmap_words(lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0])
+        codes = lists.chunks[chunk, 3] + np.int64(lists.code_places[row])
+        for one in range(n):
+            # Without branches, so that the waits for memory of several documents overlap.
+            document = chosen[one]
+            group, word, bit = document >> 9, document >> 6, np.uint64(document & 63)
+            packed = lists.words[np.uint64(ranks + (group >> 2))] >> np.uint64(16 * (group & 3))
+            rank = np.int64(packed & np.uint64(0xFFFF))
+            for other in range(8):
+                rank += popcount(lists.words[np.uint64(bitmap + (group << 3) + other)]) * (other < (word & 7))
+            bits = lists.words[np.uint64(bitmap + word)]
+            rank += popcount(bits & ((np.uint64(1) << bit) - np.uint64(1)))
+            code = np.int64(lists.codes[np.uint64(codes + min(rank, count - 1))])
+            gain = _gain(curve[np.uint16(code + np.int64(shifts[np.uint16(document)]))], weight)
+            total = sums[one] + gain * np.int32((bits >> bit) & np.uint64(1))
+            chosen[kept], sums[kept] = document, total
+            kept += total >= needed
+        return kept
+    start = lists.chunks[chunk, 2] + np.int64(lists.places[row])
+    if lists.forms[row] == SPARSE:
+        codes = lists.chunks[chunk, 3] + np.int64(lists.code_places[row]) - start
+        at, end = start, start + count
+        for one in range(n):
+            document, total, high = chosen[one], sums[one], end
+            while at < high:
+                middle = (at + high) >> 1
+                if np.int64(lists.shorts[middle]) < document:
+                    at = middle + 1
+                else:
+                    high = middle
+            if at < end and np.int64(lists.shorts[at]) == document:
+                code = np.int64(lists.codes[codes + at])
+                total += _gain(curve[np.uint16(code + np.int64(shifts[np.uint16(document)]))], weight)
+            chosen[kept], sums[kept] = document, total
+            kept += total >= needed
+        return kept
+    marks, last = start + count, (count - 1) // STRIDE
+    mark, entry, at = 0, start, np.int64(lists.shorts[marks])
+    for one in range(n):
+        document, total = chosen[one], sums[one]
+        if mark < last and np.int64(lists.shorts[marks + mark + 1]) <= document:
+            mark, high = mark + 1, last
+            while mark < high:
+                middle = (mark + high + 1) >> 1
+                if np.int64(lists.shorts[marks + middle]) <= document:
+                    mark = middle
+                else:
+                    high = middle - 1
+            entry, at = start + mark * STRIDE, np.int64(lists.shorts[marks + mark])
+        while at < document and entry + 1 < marks:
+            entry += 1
+            at += np.int64(lists.shorts[entry]) & 255
+        code = np.int64(lists.shorts[entry]) >> 8
+        if at == document and code:
+            total += _gain(curve[np.uint16(code + np.int64(shifts[np.uint16(document)]))], weight)
+        chosen[kept], sums[kept] = document, total
+        kept += total >= needed
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def _seed(
+    lists: Lists,
+    chunk: int,
+    rows: NDArray[np.int64],
+    row_weights: NDArray[np.float32],
+    order: NDArray[np.int64],
+    shifts: NDArray[np.uint8],
+    curve: NDArray[np.float32],
+    live: NDArray[np.bool_],
+    k: int,
+    scratch: Scratch,
+) -> int:
+    """A score that k documents reach: the k-th of a few promising ones, looked up in the lists not yet added."""
+    n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
+    wanted = max(SEEDS, k + k // 4)
+    block = 64 if wanted <= 256 else 8
+    n_blocks = (n_documents + block - 1) // block
+    if wanted > n_blocks:
+        return 0
+    # The strongest documents of that many blocks are at least as many documents.
+    highest = np.empty(n_blocks, np.int32)
+    for place in range(n_blocks):
+        top_score = np.int32(0)
+        for score in scratch.scores[place * block : (place + 1) * block]:
+            top_score = max(top_score, score)
+        highest[place] = top_score
+    bar = np.partition(highest, n_blocks - wanted)[n_blocks - wanted]
+    n = _at_least(max(bar, 1), n_documents, live, scratch)
+    if n < k:
+        return 0
+    for place in order:
+        look_up(lists, chunk, rows[place], shifts, curve, row_weights[place], 0, n, scratch)
+    return np.partition(scratch.sums[:n], n - k)[n - k]
+
+
+@njit(cache=True, nogil=True)
+def _at_least(needed: int, n_documents: int, live: NDArray[np.bool_], scratch: Scratch) -> int:
+    """Chooses the documents of at least that score, in order, with their scores; gives how many."""
+    scores, flags = scratch.scores, scratch.flags
+    bar = np.int32(needed)
+    for document in range(CHUNK):
+        flags[document] = scores[document] >= bar
+    n = 0
+    eights = flags.view(np.uint64)
+    for place in range(len(eights)):
+        bits = eights[place]
+        while bits != 0:
+            document = place << 3 | trailing_zeros(bits) >> 3
+            bits &= bits - np.uint64(1)
+            if document < n_documents and (len(live) == 0 or live[document]):
+                scratch.chosen[n], scratch.sums[n] = document, scores[document]
+                n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _offer(
+    best: NDArray[np.int32], who: NDArray[np.int64], state: NDArray[np.int64], k: int, score: int, document: int
+) -> None:
+    """Puts a document into the heap of the k best, if it belongs there. Documents come in order."""
+    if state[0] < k:
+        _rise(best, who, state[0], score, document)
+        state[0] += 1
+    elif score > best[0]:
+        _sink(best, who, k, score, document)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _weaker(score: int, document: int, other_score: int, other_document: int) -> bool:
     return score < other_score or (score == other_score and document > other_document)
 
 
 @njit(cache=True, nogil=True)
-def _rise(best: NDArray[np.float64], who: NDArray[np.int64], place: int, score: float, document: int) -> None:
+def _rise(best: NDArray[np.int32], who: NDArray[np.int64], place: int, score: int, document: int) -> None:
     while place > 0:
         parent = (place - 1) // 2
         if not _weaker(score, document, best[parent], who[parent]):
@@ -121,7 +497,7 @@ def _rise(best: NDArray[np.float64], who: NDArray[np.int64], place: int, score: 
 
 
 @njit(cache=True, nogil=True)
-def _sink(best: NDArray[np.float64], who: NDArray[np.int64], count: int, score: float, document: int) -> None:
+def _sink(best: NDArray[np.int32], who: NDArray[np.int64], count: int, score: int, document: int) -> None:
     place = 0
     while 2 * place + 1 < count:
         child = 2 * place + 1
@@ -132,30 +508,3 @@ def _sink(best: NDArray[np.float64], who: NDArray[np.int64], count: int, score: 
         best[place], who[place] = best[child], who[child]
         place = child
     best[place], who[place] = score, document
-
-
-@njit(cache=True, nogil=True)
-def lookup(
-    offsets: NDArray[np.int64],
-    documents: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    document: int,
-    latents: NDArray[np.int32],
-) -> NDArray[np.float32]:
-    """The weights of one document for the given latents, 0 where it lacks one: a binary search in each list."""
-    found = np.zeros(len(latents), np.float32)
-    for place in range(len(latents)):
-        latent = latents[place]
-        if latent < 0 or latent >= len(offsets) - 1:
-            continue
-        low, high = offsets[latent], offsets[latent + 1]
-        stop = high
-        while low < high:
-            middle = (low + high) // 2
-            if documents[middle] < document:
-                low = middle + 1
-            else:
-                high = middle
-        if low < stop and documents[low] == document:
-            found[place] = weights[low]
-    return found

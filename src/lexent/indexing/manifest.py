@@ -1,7 +1,15 @@
-"""What an index says about itself: all that a query needs to be weighed as the documents were."""
+"""What an index says about itself: all that a query needs to be weighed as the documents were, and its segments.
+
+The manifest is the index: a file that it does not name is not part of it, and it is replaced in one step.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from lexent import artifact
 from lexent.errors import ArtifactError
 from lexent.recipes import Recipe
+
+SEGMENTS = "segments"
 
 
 class _Part(BaseModel):
@@ -46,30 +56,63 @@ class FilePart(_Part):
     sha256: str
 
 
+class DeletedPart(_Part):
+    documents: int
+    length_units: int
+    mask: str
+    """The file that says which documents are deleted, a bit each."""
+    df: str
+    """The file that says how many of them have each latent."""
+
+
+class SegmentPart(_Part):
+    name: str
+    documents: int
+    """With those that are deleted."""
+    length_units: int
+    """The sum of their lengths, in units of 2 ** -24."""
+    deleted: DeletedPart | None = None
+
+
 class Manifest(_Part):
     """The manifest of an index."""
 
     kind: Literal["index"] = "index"
     format: int
+    generation: int
+    """Counts the changes."""
     lexent: str
     """The version of Lexent that wrote it."""
     created: str
+    updated: str
     encoder: EncoderPart
     lexicon: LexiconPart
     recipe: dict[str, Any]
     content: Literal["title text"] = "title text"
     """What of a document was encoded: its title, a space, its text."""
     counts: Counts
+    segments: tuple[SegmentPart, ...]
     files: dict[str, FilePart]
 
     def write(self, folder: Path) -> None:
-        artifact.write_json(folder / artifact.MANIFEST, self.model_dump())
+        """Puts this manifest in the place of the one before, in one step, and waits until it is on the disk."""
+        values = self.model_dump()
+        values["hash"] = _hash(values)
+        beside = folder / f"{artifact.MANIFEST}.new"
+        artifact.write_json(beside, values)
+        with artifact.disk_errors(folder):
+            with beside.open("rb") as file:
+                os.fsync(file.fileno())
+            os.replace(beside, folder / artifact.MANIFEST)
+            artifact.sync_folder(folder)
 
     @staticmethod
     def read(folder: Path) -> Manifest:
         """The manifest of the index at `folder`, its files checked for presence and size."""
         raw = artifact.read_manifest(folder, kind="index")
         try:
+            if raw.pop("hash", None) != _hash(raw):
+                raise ArtifactError(f'"{folder}" is damaged: {artifact.MANIFEST} changed since it was written; {_remedy(folder)}')
             manifest = Manifest.model_validate(raw)
             Recipe.from_dict(manifest.recipe)
         except (ValidationError, TypeError, KeyError) as error:
@@ -81,6 +124,20 @@ class Manifest(_Part):
         artifact.check_sizes(folder, sizes, remedy=_remedy(folder))
         return manifest
 
+    def changed(self, **values: Any) -> Manifest:
+        """The next generation, with other values."""
+        now = {"generation": self.generation + 1, "updated": now_text(), "lexent": artifact.lexent_version()}
+        return self.model_copy(update={**now, "format": artifact.FORMAT_VERSION, **values})
+
+    def kept_files(self, segments: Sequence[SegmentPart]) -> dict[str, FilePart]:
+        """The files of those segments."""
+        folders = {f"{SEGMENTS}/{segment.name}/" for segment in segments}
+        return {name: file for name, file in self.files.items() if any(name.startswith(folder) for folder in folders)}
+
+
+def now_text() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
 
 def verify(folder: Path) -> Manifest:
     """Reads every file of the index and compares it with its hash; an ArtifactError names the damaged ones."""
@@ -88,6 +145,11 @@ def verify(folder: Path) -> Manifest:
     hashes = {name: file.sha256 for name, file in manifest.files.items()}
     artifact.check_hashes(folder, hashes, remedy=_remedy(folder))
     return manifest
+
+
+def _hash(values: dict[str, Any]) -> str:
+    text = json.dumps(values, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _remedy(folder: Path) -> str:

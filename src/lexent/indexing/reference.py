@@ -5,46 +5,55 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.types import SparseVectors
+from lexent.indexing import scale
+from lexent.indexing.segment import Codes
+from lexent.recipes import Recipe
 
 
-def invert(vectors: SparseVectors) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Offsets by latent, and the documents and weights of each latent, documents ascending."""
-    owners = np.repeat(np.arange(len(vectors), dtype=np.int32), np.diff(vectors.offsets))
-    order = np.lexsort((owners, vectors.ids))
-    counts = np.bincount(vectors.ids, minlength=vectors.size)
-    return np.concatenate([[0], np.cumsum(counts)]), owners[order], vectors.values[order]
+def lengths(codes: Codes, recipe: Recipe) -> NDArray[np.float16]:
+    """The length of each document: the sum of its values after the transform."""
+    values = scale.transformed(recipe)
+    sums = [values[codes.codes[start:stop]].sum() for start, stop in zip(codes.offsets, codes.offsets[1:], strict=False)]
+    return np.minimum(np.array(sums, np.float64), 65_504).astype(np.float16)
+
+
+def weights(codes: Codes, recipe: Recipe) -> NDArray[np.float32]:
+    """float32[n_entries]: the document-side weight of each entry, for documents that are the whole collection."""
+    found = lengths(codes, recipe)
+    average = scale.average_length(scale.length_units(found), len(found))
+    shifts = scale.shifts(found, average, recipe).astype(np.int64)
+    return scale.curve(recipe)[codes.codes + np.repeat(shifts, np.diff(codes.offsets))]
 
 
 def scores(
-    vectors: SparseVectors, query_ids: NDArray[np.int32], query_weights: NDArray[np.float32]
+    codes: Codes, recipe: Recipe, query_ids: NDArray[np.int32], query_weights: NDArray[np.float32]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """The score of every document, and whether it shares a latent with the query."""
-    dense = np.zeros((len(vectors), vectors.size), np.float64)
-    for document in range(len(vectors)):
-        ids, values = vectors.of(document)
-        dense[document, ids] = values
-    total = np.zeros(len(vectors), np.float64)
-    matched = np.zeros(len(vectors), dtype=bool)
-    for latent, weight in zip(query_ids, query_weights, strict=True):
-        if weight != 0 and 0 <= latent < vectors.size:
-            total += np.float64(weight) * dense[:, latent]
-            matched |= dense[:, latent] != 0
-    return total, matched
+    factor = scale.query_scale(query_weights, float(scale.curve(recipe).max()))
+    owners = np.repeat(np.arange(len(codes)), np.diff(codes.offsets))
+    stored = weights(codes, recipe)
+    total, matched = np.zeros(len(codes), np.int64), np.zeros(len(codes), dtype=bool)
+    for latent, weight in zip(query_ids, query_weights * np.float32(factor), strict=True):
+        if weight == 0:
+            continue
+        entries = np.flatnonzero(codes.ids == latent)
+        gains = np.trunc(stored[entries] * weight).astype(np.int64)
+        total[owners[entries]] += np.maximum(gains, 1) if weight > 0 else np.minimum(gains, -1)
+        matched[owners[entries]] = True
+    return total / factor, matched
 
 
 def top(
-    vectors: SparseVectors, query_ids: NDArray[np.int32], query_weights: NDArray[np.float32], *, k: int
+    codes: Codes,
+    recipe: Recipe,
+    query_ids: NDArray[np.int32],
+    query_weights: NDArray[np.float32],
+    *,
+    k: int,
+    allowed: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """At most k matching documents: higher scores first, equal scores in document order."""
-    total, matched = scores(vectors, query_ids, query_weights)
-    hits = np.flatnonzero(matched)
+    total, matched = scores(codes, recipe, query_ids, query_weights)
+    hits = np.flatnonzero(matched if allowed is None else matched & allowed)
     best = hits[np.lexsort((hits, -total[hits]))][:k]
     return best, total[best]
-
-
-def lookup(vectors: SparseVectors, document: int, latents: NDArray[np.int32]) -> NDArray[np.float32]:
-    """The weights of one document for the given latents, 0 where it lacks one."""
-    ids, values = vectors.of(document)
-    known = dict(zip(ids.tolist(), values, strict=True))
-    return np.array([known.get(int(latent), 0.0) for latent in latents], dtype=np.float32)

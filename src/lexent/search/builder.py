@@ -1,22 +1,21 @@
-"""Documents to an index on disk, a chunk at a time."""
+"""Documents to a segment on disk, a chunk at a time; and to a new index."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lexent import artifact
 from lexent.errors import InputError
-from lexent.indexing.documents import DocumentWriter
-from lexent.indexing.manifest import Counts, EncoderPart, FilePart, LexiconPart, Manifest
-from lexent.indexing.postings import Postings
+from lexent.indexing.manifest import SEGMENTS, Counts, EncoderPart, LexiconPart, Manifest, now_text
+from lexent.indexing.segment import Codes
+from lexent.indexing.writer import SegmentWriter, committed
 from lexent.recipes import Recipe
 from lexent.search.parts import EncoderLike, LexiconLike, encoder_source, lexicon_source, load_encoder, load_lexicon
-from lexent.types import Document, SparseVectors
-from lexent.weighting import bm25, transform
+from lexent.types import Document
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -36,32 +35,27 @@ def build(
     encoder: EncoderLike,
     lexicon: LexiconLike,
     recipe: Recipe,
+    memory: int | None,
     progress: Progress | None,
     overwrite: bool,
 ) -> tuple[Encoder, Lexicon]:
     """Writes the index to `out`, whole or not at all. Encoder and lexicon are loaded once a first document is there."""
     with artifact.new_folder(out, kind="index", overwrite=overwrite) as folder:
-        chunks = _chunks(documents)
+        chunks = in_chunks(documents)
         first = next(chunks, None)
         if first is None:
             raise InputError("there are no documents to index; give at least one, with an id and a text")
-        with DocumentWriter(folder) as writer:
-            writer.add(first)
-            loaded_encoder, loaded_lexicon = load_encoder(encoder), load_lexicon(lexicon)
-            loaded_lexicon.check(loaded_encoder)
-            parts = [_vectors(first, loaded_encoder, loaded_lexicon, recipe, progress)]
-            for chunk in chunks:
-                writer.add(chunk)
-                parts.append(_vectors(chunk, loaded_encoder, loaded_lexicon, recipe, progress))
-        vectors = SparseVectors.concatenate(parts, size=loaded_lexicon.size)
-        parts.clear()
-        average = bm25.mean_length(vectors)
-        postings = Postings.of(bm25.document_side(vectors, recipe.weighting))
-        postings.write(folder)
-        Manifest(
+        loaded_encoder, loaded_lexicon = load_encoder(encoder), load_lexicon(lexicon)
+        loaded_lexicon.check(loaded_encoder)
+        with SegmentWriter(folder / SEGMENTS / "000001", size=loaded_lexicon.size, recipe=recipe, memory=memory) as writer:
+            for chunk in chain([first], chunks):
+                writer.add(chunk, partial(codes_of, chunk, loaded_encoder, loaded_lexicon, recipe, progress))
+        empty = Manifest(
             format=artifact.FORMAT_VERSION,
+            generation=0,
             lexent=artifact.lexent_version(),
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            created=now_text(),
+            updated=now_text(),
             encoder=EncoderPart(
                 id=loaded_encoder.id,
                 source=encoder_source(loaded_encoder),
@@ -75,28 +69,26 @@ def build(
                 size=loaded_lexicon.size,
             ),
             recipe=recipe.to_dict(),
-            counts=Counts(
-                documents=len(vectors),
-                postings=len(postings),
-                live_concepts=int((postings.df > 0).sum()),
-                average_length=average,
-            ),
-            files={name: FilePart(**file) for name, file in artifact.describe_files(folder).items()},
-        ).write(folder)
+            counts=Counts(documents=0, postings=0, live_concepts=0, average_length=0),
+            segments=(),
+            files={},
+        )
+        committed(folder, [writer.part()], before=empty, recipe=recipe).write(folder)
     return loaded_encoder, loaded_lexicon
 
 
-def _chunks(documents: Iterable[Document]) -> Iterator[list[Document]]:
+def in_chunks(documents: Iterable[Document]) -> Iterator[list[Document]]:
     source = iter(documents)
     while chunk := list(islice(source, CHUNK)):
         yield chunk
 
 
-def _vectors(
+def codes_of(
     documents: list[Document], encoder: Encoder, lexicon: Lexicon, recipe: Recipe, progress: Progress | None
-) -> SparseVectors:
+) -> Codes:
+    """What the index keeps of documents: the codes of their latents."""
     from lexent.pipeline import represent
 
     texts = [document.content for document in documents]
     pooled = represent(texts, kind="document", encoder=encoder, lexicon=lexicon, recipe=recipe, progress=progress)
-    return transform(pooled, power=recipe.power, cap=recipe.document_cap)
+    return Codes.of(pooled, recipe)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 if TYPE_CHECKING:
     from lexent.explain.attribution import ConceptTokens
     from lexent.explain.contributions import Explanation
-    from lexent.search.engine import Index
+    from lexent.search.engine import View
     from lexent.search.query import Query
 
 
@@ -38,7 +38,7 @@ class Hit:
     position: int = field(repr=False)
     """Where the document stands in its index."""
     query: Query = field(repr=False, compare=False)
-    index: Index = field(repr=False, compare=False)
+    index: View = field(repr=False, compare=False)
 
     def explain(self, top: int | None = None) -> Explanation:
         """The score as named contributions, strongest first; with `top`, the others are summed in its rest."""

@@ -1,23 +1,32 @@
-"""Exact top-k of weighted queries over postings. Knows latents and positions, not texts."""
+"""Exact top-k of weighted queries over segments. Knows latents and positions, not texts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.errors import ArtifactError, InputError
-from lexent.indexing.postings import Postings
+from lexent.errors import InputError
+from lexent.indexing import scale
+from lexent.indexing.segment import CHUNK, Codes, Deleted, Segment, damaged
+from lexent.indexing.statistics import Statistics
 from lexent.recipes import Recipe
 from lexent.types import SparseVectors
 from lexent.weighting import bm25
 
-CHUNK = 32
+BATCH = 32
 """Queries that one thread takes at a time."""
+FEW = 128
+"""Up to so many documents of a segment that a filter lets through are scored one by one; more are searched for."""
+
+Masks = Sequence[NDArray[np.bool_]]
+"""For each segment, which of its documents count; empty where all do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +42,46 @@ class Found:
 
 
 class Searcher:
-    """Postings, and what a query's weights are multiplied by."""
+    """Segments, and how their documents weigh under a recipe. Safe to use from many threads."""
 
-    def __init__(self, postings: Postings, recipe: Recipe) -> None:
-        self.postings = postings
+    def __init__(
+        self, segments: Sequence[Segment], recipe: Recipe, *, size: int, deleted: Sequence[Deleted | None] | None = None
+    ) -> None:
+        self.segments = tuple(segments)
+        self.deleted = tuple(deleted) if deleted is not None else (None,) * len(self.segments)
         self.recipe = recipe
-        self.factors = bm25.query_factors(
-            postings.df, postings.n_documents, recipe.weighting, prune=recipe.prune
-        )  # float64[n_latents]: idf, 0 where pruned
+        self.size = size
+        self.bases = np.cumsum([0, *(segment.n_documents for segment in self.segments)])
+        found = Statistics.of(self.segments, self.deleted, size=size)
+        self.n_documents, self.df, self.average_length = found.n_documents, found.df, found.average_length
+        self.factors = bm25.query_factors(self.df, self.n_documents, recipe.weighting, prune=recipe.prune)
+        self.curve = scale.curve(recipe)
+        self._highest = float(self.curve.max())
+        self._live: Masks = [np.empty(0, np.bool_) if gone is None else ~gone.mask for gone in self.deleted]
+        self._weights: list[Any] = [None] * len(self.segments)
+        self._scratch: deque[Any] = deque()
 
     @staticmethod
     def from_vectors(document_vectors: SparseVectors, recipe: Recipe) -> Searcher:
-        """In memory, from documents that are pooled, transformed and capped."""
-        return Searcher(Postings.of(bm25.document_side(document_vectors, recipe.weighting)), recipe)
+        """In memory, from documents that are pooled, not yet transformed."""
+        size = document_vectors.size
+        return Searcher(
+            [Segment.pack(Codes.of(document_vectors, recipe), size=size, recipe=recipe)], recipe, size=size
+        )
 
     @property
-    def n_documents(self) -> int:
-        return self.postings.n_documents
+    def n_postings(self) -> int:
+        return int(self.df.sum())
 
-    def query_weights(self, query_vectors: SparseVectors) -> SparseVectors:
+    def query_weights(self, query_vectors: SparseVectors, *, factors: NDArray[np.float64] | None = None) -> SparseVectors:
         """Queries that are pooled, transformed and capped, times idf. Pruned and unknown latents weigh 0."""
-        known = query_vectors.ids < len(self.factors)
-        factors = np.where(known, self.factors[np.where(known, query_vectors.ids, 0)], 0.0)
+        factors = self.factors if factors is None else factors
+        known = query_vectors.ids < len(factors)
+        values = bm25.query_side(query_vectors.values, self.recipe.weighting)
+        weights = values * np.where(known, factors[np.where(known, query_vectors.ids, 0)], 0.0)
         return SparseVectors(
             ids=query_vectors.ids,
-            values=(query_vectors.values * factors).astype(np.float32),
+            values=weights.astype(np.float32),
             offsets=query_vectors.offsets,
             size=query_vectors.size,
         )
@@ -66,75 +90,184 @@ class Searcher:
         """The k best documents of each query (pooled, transformed and capped, not yet times idf)."""
         return self.top_weighted(self.query_weights(query_vectors), k, threads=threads)
 
-    def top_weighted(self, queries: SparseVectors, k: int, *, threads: int | None = None) -> Found:
+    def top_weighted(
+        self, queries: SparseVectors, k: int, *, allowed: Masks | None = None, threads: int | None = None
+    ) -> Found:
         """The k best documents of queries that carry their final weights, which may be negative.
 
         A document is a hit when it shares at least one latent of non-zero weight with the query, whatever its score.
-        No more columns are given than there are documents.
+        No more columns are given than there are documents. allowed: which documents of each segment may be found.
         """
-        from lexent.indexing import kernels
-
         if k < 0:
             raise InputError(f"k is {k}; allowed: 0 or more")
         n_queries, width = len(queries), min(k, self.n_documents)
         positions = np.full((n_queries, width), -1, np.int64)
         scores = np.zeros((n_queries, width), np.float64)
-        postings = self.postings
+        masks = self._live if allowed is None else self._alive(allowed)
 
-        def search(start: int) -> int:
-            rows = slice(start, start + CHUNK)
-            outcome: int = kernels.top(
-                postings.offsets,
-                postings.documents,
-                postings.weights,
-                queries.offsets[start : start + CHUNK + 1],
-                queries.ids,
-                queries.values,
-                postings.n_documents,
-                positions[rows],
-                scores[rows],
-            )
-            return outcome
+        def search(start: int) -> None:
+            for row in range(start, min(start + BATCH, n_queries)):
+                best, who, scaled = self._one(*queries.of(row), width, masks)
+                positions[row, : len(who)], scores[row, : len(who)] = who, best / scaled
 
-        starts = range(0, n_queries, CHUNK)
+        starts = range(0, n_queries if width else 0, BATCH)
         workers = min(len(starts), threads or os.cpu_count() or 1)
         if workers > 1:
             with ThreadPoolExecutor(workers) as pool:
-                outcomes = list(pool.map(search, starts))
+                list(pool.map(search, starts))
         else:
-            outcomes = [search(start) for start in starts]
-        _refuse_damage(outcomes)
+            for start in starts:
+                search(start)
         return Found(positions, scores)
 
     def scores(
         self, ids: NDArray[np.int32], weights: NDArray[np.float32]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """The score of every document for one query with its final weights, and whether they share a latent."""
-        from lexent.indexing import kernels
+        """The score of every document for one query with its final weights, and whether they share a latent.
 
-        scores = np.zeros(self.n_documents, np.float64)
-        matched = np.zeros(self.n_documents, dtype=bool)
-        postings = self.postings
-        outcome = kernels.accumulate(
-            postings.offsets, postings.documents, postings.weights, ids, weights, scores, matched
-        )
-        _refuse_damage([outcome])
-        return scores, matched
+        Deleted documents share nothing.
+        """
+        return self._all(*self._scaled(ids, weights), self._live)
+
+    def contributions(
+        self, position: int, ids: NDArray[np.int32], weights: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """For one document and each of a query's latents the stored weight, and what it adds to the score: exact.
+
+        Both are 0 for latents that the document lacks.
+        """
+        found = self.document_weights(position, ids)
+        scaled = scale.query_scale(weights, self._highest)
+        gains = np.trunc(found * (weights * np.float32(scaled)))  # float32, as the kernels have it
+        gains = np.where(weights > 0, np.maximum(gains, 1), np.where(weights < 0, np.minimum(gains, -1), 0))
+        return found, np.where(found > 0, gains.astype(np.float64) / scaled, 0.0)
 
     def document_weights(self, position: int, ids: NDArray[np.int32]) -> NDArray[np.float32]:
         """float32[len(ids)]: the stored weights of one document, 0 for latents that it lacks."""
         from lexent.indexing import kernels
 
-        postings = self.postings
-        found: NDArray[np.float32] = kernels.lookup(
-            postings.offsets, postings.documents, postings.weights, position, ids
-        )
+        place = int(np.searchsorted(self.bases, position, side="right")) - 1
+        segment, local = self.segments[place], position - int(self.bases[place])
+        order = np.argsort(ids, kind="stable")
+        codes = np.zeros(len(ids), np.uint8)
+        if kernels.codes_of(ids[order].astype(np.uint32), segment.lists, local, codes) < 0:
+            raise damaged()
+        found = np.zeros(len(ids), np.float32)
+        shift = int(self._weights_of(place).shifts[local])
+        found[order] = np.where(codes > 0, self.curve[codes.astype(np.int64) + shift], 0)
         return found
 
+    def df_within(self, ids: NDArray[np.int32], allowed: Masks) -> NDArray[np.int64]:
+        """How many of the allowed documents have each of the latents."""
+        from lexent.indexing import kernels
 
-def _refuse_damage(outcomes: list[int]) -> None:
-    if any(outcome < 0 for outcome in outcomes):
-        raise ArtifactError(
-            "the index is damaged: postings/documents.npy names documents that it does not have; "
-            "build it again: lexent index CORPUS --out DIR --overwrite"
-        )
+        order = np.argsort(ids, kind="stable")
+        total = np.zeros(len(ids), np.int64)
+        for segment, mask in zip(self.segments, self._alive(allowed), strict=True):
+            counted = np.zeros(len(ids), np.int64)
+            if kernels.count_within(ids[order].astype(np.uint32), segment.lists, mask, counted) < 0:
+                raise damaged()
+            total[order] += counted
+        return total
+
+    def n_allowed(self, allowed: Masks) -> int:
+        """How many documents are allowed and not deleted."""
+        masks = zip(self.segments, self._alive(allowed), strict=True)
+        return sum(int(np.count_nonzero(mask)) if len(mask) else segment.n_documents for segment, mask in masks)
+
+    def _alive(self, allowed: Masks) -> Masks:
+        def both(mask: NDArray[np.bool_], live: NDArray[np.bool_]) -> NDArray[np.bool_]:
+            return mask & live if len(live) and len(mask) else (mask if len(mask) else live)
+
+        return [both(mask, live) for mask, live in zip(allowed, self._live, strict=True)]
+
+    def _scaled(self, ids: NDArray[np.int32], weights: NDArray[np.float32]) -> tuple[Any, ...]:
+        """Latents ascending that weigh something, their weights times the scale, and the scale."""
+        factor = scale.query_scale(weights, self._highest)
+        known = (weights != 0) & (ids >= 0) & (ids < self.size)
+        ids, weights = ids[known], weights[known]
+        if (ids[1:] < ids[:-1]).any():
+            order = np.argsort(ids, kind="stable")
+            ids, weights = ids[order], weights[order]
+        return ids.astype(np.uint32), weights * np.float32(factor), factor
+
+    def _one(
+        self, ids: NDArray[np.int32], weights: NDArray[np.float32], k: int, masks: Masks
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], float]:
+        """The best documents of one query, strongest first: whole-number scores, positions and the scale."""
+        from lexent.indexing import kernels
+
+        latents, scaled, factor = self._scaled(ids, weights)
+        if (scaled < 0).any():
+            scores, matched = self._all(latents, scaled, factor, masks)
+            hits = np.flatnonzero(matched)
+            order = hits[np.lexsort((hits, -scores[hits]))][:k]
+            return np.rint(scores[order] * factor).astype(np.int32), order, factor
+        best, who, state = np.zeros(k, np.int32), np.full(k, -1, np.int64), np.zeros(2, np.int64)
+        scratch = self._borrow()
+        try:
+            for place, segment in enumerate(self.segments):
+                mask, base = masks[place], int(self.bases[place])
+                if len(mask) and np.count_nonzero(mask) <= FEW:
+                    outcome = kernels.top_of_few(
+                        latents, scaled, segment.lists, self._weights_of(place), np.flatnonzero(mask), base, best, who, state, scratch
+                    )
+                else:
+                    outcome = kernels.top(
+                        latents, scaled, segment.lists, self._weights_of(place), mask, base, best, who, state, scratch
+                    )
+                if outcome < 0:
+                    raise damaged()
+        finally:
+            self._scratch.append(scratch)
+        count = int(state[0])
+        order = np.lexsort((who[:count], -best[:count]))
+        return best[order], who[order], factor
+
+    def _all(
+        self, latents: NDArray[np.uint32], scaled: NDArray[np.float32], factor: float, masks: Masks
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        from lexent.indexing import kernels
+
+        n = int(self.bases[-1])
+        scores, matched = np.zeros(n, np.int32), np.zeros(n, np.bool_)
+        scratch = self._borrow()
+        try:
+            for place, segment in enumerate(self.segments):
+                part = slice(self.bases[place], self.bases[place + 1])
+                weights = self._weights_of(place)
+                if kernels.all_scores(latents, scaled, segment.lists, weights, scores[part], matched[part], scratch) < 0:
+                    raise damaged()
+                if len(masks[place]):
+                    matched[part] &= masks[place]
+        finally:
+            self._scratch.append(scratch)
+        return np.where(matched, scores / factor, 0.0), matched
+
+    def _weights_of(self, place: int) -> Any:
+        """How a segment's postings weigh, made when it is first searched."""
+        from lexent.indexing.kernels import Weights
+
+        if self._weights[place] is None:
+            segment, shifts = self.segments[place], self._shifts
+            padded = np.concatenate([shifts(segment.lengths), np.full(CHUNK, scale.NEUTRAL, np.uint8)])
+            self._weights[place] = Weights(self.curve, padded, shifts(segment.arrays["band_lengths"]))
+        return self._weights[place]
+
+    def _shifts(self, lengths: NDArray[np.float16]) -> NDArray[np.uint8]:
+        return scale.shifts(lengths, self.average_length, self.recipe)
+
+    def _borrow(self) -> Any:
+        from lexent.indexing.kernels import Scratch
+
+        try:
+            return self._scratch.pop()
+        except IndexError:
+            return Scratch(
+                scores=np.zeros(CHUNK, np.int32),
+                gains=np.zeros(scale.CURVE, np.int32),
+                flags=np.zeros(CHUNK, np.uint8),
+                chosen=np.zeros(CHUNK, np.int64),
+                sums=np.zeros(CHUNK, np.int32),
+            )
+

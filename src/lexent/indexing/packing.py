@@ -1,0 +1,294 @@
+"""The Numba kernels that pack a chunk of documents into lists, and unpack it again.
+
+A chunk holds up to 65,536 documents, so a document is a 16-bit number in it. For each latent that any of them has there
+is one list, in whichever of three forms is smallest:
+
+- SPARSE: document numbers (16 bits each), and codes.
+- GAPS: one 16-bit entry a posting, code << 8 | distance from the document before. A distance above 255 is bridged by
+  entries of code 0, which weigh nothing. After the entries stand the document numbers of entries 0, 64, 128, ...
+- DENSE: a bitmap of the documents, and behind it how many bits are set before each 512 documents; and codes.
+
+Whatever the bytes of a damaged file say, a document number has 16 bits, so a kernel whose arrays have 65,536 places
+stays inside them; where a list begins and ends is checked before it is read.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from lexent.indexing.bits import trailing_zeros
+
+CHUNK = 65_536
+SPARSE, GAPS, DENSE = 0, 1, 2
+STRIDE = 64
+"""Entries of a GAPS list between two document numbers."""
+BANDS = 8
+"""A list keeps its largest code for documents of each of so many bands of length."""
+
+
+class Lists(NamedTuple):
+    """The lists of a segment, chunk after chunk. `places` and `code_places` count from the start of their chunk."""
+
+    chunks: NDArray[np.int64]
+    """[n_chunks + 1, 5]: where each chunk starts among documents, lists, shorts, codes and words."""
+    latents: NDArray[np.uint32]  # [n_lists], ascending within a chunk
+    forms: NDArray[np.uint8]  # [n_lists]
+    counts: NDArray[np.uint32]  # [n_lists]: entries, with those of code 0
+    places: NDArray[np.uint32]  # [n_lists]: in words for DENSE, in shorts for the others
+    code_places: NDArray[np.uint32]  # [n_lists]: in codes, not for GAPS
+    maxima: NDArray[np.uint8]  # [n_lists, BANDS]: the largest code among documents of each band of length
+    shorts: NDArray[np.uint16]
+    codes: NDArray[np.uint8]
+    words: NDArray[np.uint64]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def bitmap_words(n_documents: int) -> int:
+    """64-bit words of a bitmap: whole groups of 512 documents."""
+    return (n_documents + 511) // 512 * 8
+
+
+@njit(cache=True, nogil=True, inline="always")
+def rank_words(n_documents: int) -> int:
+    """Words of the counts behind a bitmap: 16 bits for each group of 512 documents."""
+    return ((n_documents + 511) // 512 + 3) // 4
+
+
+@njit(cache=True, nogil=True)
+def invert(
+    ids: NDArray[np.int32], codes: NDArray[np.uint8], offsets: NDArray[np.int64], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint8]]:
+    """Documents to lists, document numbers ascending within each: a counting sort. Also where each list starts."""
+    starts = np.zeros(size + 1, np.int64)
+    for latent in ids:
+        starts[latent + 1] += 1
+    for latent in range(size):
+        starts[latent + 1] += starts[latent]
+    free = starts[:-1].copy()
+    documents = np.empty(len(ids), np.uint16)
+    sorted_codes = np.empty(len(ids), np.uint8)
+    for document in range(len(offsets) - 1):
+        for entry in range(offsets[document], offsets[document + 1]):
+            place = free[ids[entry]]
+            free[ids[entry]] = place + 1
+            documents[place] = document
+            sorted_codes[place] = codes[entry]
+    return starts, documents, sorted_codes
+
+
+@njit(cache=True, nogil=True)
+def plan(
+    starts: NDArray[np.int64], documents: NDArray[np.uint16], n_documents: int
+) -> tuple[
+    NDArray[np.uint32], NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]
+]:
+    """For each list that is not empty: latent, form, entries, place, place of its codes; and how long each part is."""
+    n_lists = 0
+    for latent in range(len(starts) - 1):
+        n_lists += starts[latent + 1] > starts[latent]
+    latents = np.empty(n_lists, np.uint32)
+    forms = np.empty(n_lists, np.uint8)
+    counts = np.empty(n_lists, np.uint32)
+    places = np.empty(n_lists, np.uint32)
+    code_places = np.empty(n_lists, np.uint32)
+    bitmap = bitmap_words(n_documents) + rank_words(n_documents)
+    shorts, codes, words, row = 0, 0, 0, 0
+    for latent in range(len(starts) - 1):
+        n = starts[latent + 1] - starts[latent]
+        if n == 0:
+            continue
+        entries, last = n, np.int64(documents[starts[latent]])
+        for posting in range(starts[latent], starts[latent + 1]):
+            document = np.int64(documents[posting])
+            entries += max(document - last - 1, 0) // 255
+            last = document
+        with_gaps = entries + (entries + STRIDE - 1) // STRIDE
+        latents[row] = latent
+        if n + 8 * bitmap <= min(3 * n, 2 * with_gaps):
+            forms[row], counts[row], places[row], code_places[row] = DENSE, n, words, codes
+            words += bitmap
+            codes += n
+        elif 2 * with_gaps <= 3 * n:
+            forms[row], counts[row], places[row], code_places[row] = GAPS, entries, shorts, 0
+            shorts += with_gaps
+        else:
+            forms[row], counts[row], places[row], code_places[row] = SPARSE, n, shorts, codes
+            shorts += n
+            codes += n
+        row += 1
+    return latents, forms, counts, places, code_places, np.array([shorts, codes, words])
+
+
+@njit(cache=True, nogil=True)
+def fill(
+    starts: NDArray[np.int64],
+    documents: NDArray[np.uint16],
+    posting_codes: NDArray[np.uint8],
+    bands: NDArray[np.uint8],
+    latents: NDArray[np.uint32],
+    forms: NDArray[np.uint8],
+    places: NDArray[np.uint32],
+    code_places: NDArray[np.uint32],
+    shorts: NDArray[np.uint16],
+    codes: NDArray[np.uint8],
+    words: NDArray[np.uint64],
+    maxima: NDArray[np.uint8],
+) -> None:
+    """Writes the lists to the places that `plan` gave them, and their largest codes by the band of their documents."""
+    n_documents = len(bands)
+    groups = (n_documents + 511) // 512
+    for row in range(len(latents)):
+        start, stop = starts[latents[row]], starts[latents[row] + 1]
+        for posting in range(start, stop):
+            band = bands[documents[posting]]
+            maxima[row, band] = max(maxima[row, band], posting_codes[posting])
+        if forms[row] == GAPS:
+            _fill_gaps(documents[start:stop], posting_codes[start:stop], shorts, np.int64(places[row]))
+            continue
+        at = np.int64(code_places[row])
+        codes[at : at + stop - start] = posting_codes[start:stop]
+        at = np.int64(places[row])
+        if forms[row] == SPARSE:
+            shorts[at : at + stop - start] = documents[start:stop]
+            continue
+        for posting in range(start, stop):
+            document = documents[posting]
+            words[at + (document >> 6)] |= np.uint64(1) << np.uint64(document & 63)
+        ranks, before, posting = at + bitmap_words(n_documents), 0, start
+        for group in range(groups):
+            words[ranks + group // 4] |= np.uint64(before) << np.uint64(16 * (group % 4))
+            while posting < stop and documents[posting] >> 9 == group:
+                posting += 1
+                before += 1
+
+
+@njit(cache=True, nogil=True)
+def _fill_gaps(
+    documents: NDArray[np.uint16], posting_codes: NDArray[np.uint8], shorts: NDArray[np.uint16], place: int
+) -> None:
+    entry, last = place, np.int64(documents[0])
+    for posting in range(len(documents)):
+        gap = np.int64(documents[posting]) - last
+        while gap > 255:
+            shorts[entry] = 255
+            entry += 1
+            gap -= 255
+        shorts[entry] = np.int64(posting_codes[posting]) << 8 | gap
+        entry += 1
+        last = np.int64(documents[posting])
+    count, document = entry - place, np.int64(documents[0])
+    for at in range(count):
+        document += np.int64(shorts[place + at]) & 255
+        if at % STRIDE == 0:
+            shorts[entry + at // STRIDE] = document
+
+
+@njit(cache=True, nogil=True)
+def unpack(
+    lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]
+) -> int:
+    """The postings of one list that is `valid`; gives how many. The outputs have 2 * CHUNK places."""
+    count, n = np.int64(lists.counts[row]), 0
+    if lists.forms[row] == GAPS:
+        start = lists.chunks[chunk, 2] + np.int64(lists.places[row])
+        document = np.int64(lists.shorts[start + count]) - (np.int64(lists.shorts[start]) & 255)
+        for entry in lists.shorts[start : start + count]:
+            document += np.int64(entry) & 255
+            if entry > 255:
+                out_documents[n] = np.uint16(document)
+                out_codes[n] = np.int64(entry) >> 8
+                n += 1
+        return n
+    start = lists.chunks[chunk, 3] + np.int64(lists.code_places[row])
+    out_codes[:count] = lists.codes[start : start + count]
+    if lists.forms[row] == SPARSE:
+        start = lists.chunks[chunk, 2] + np.int64(lists.places[row])
+        out_documents[:count] = lists.shorts[start : start + count]
+        return count
+    start, document = lists.chunks[chunk, 4] + np.int64(lists.places[row]), 0
+    n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
+    for bits in lists.words[start : start + bitmap_words(n_documents)]:
+        while bits != 0 and n < count:
+            out_documents[n] = np.uint16(document + trailing_zeros(bits))
+            bits &= bits - np.uint64(1)
+            n += 1
+        document += 64
+    return n
+
+
+@njit(cache=True, nogil=True, inline="always")
+def valid(lists: Lists, chunk: int, row: int) -> bool:
+    """Whether a list lies inside its chunk."""
+    place, count = np.int64(lists.places[row]), np.int64(lists.counts[row])
+    start, stop = lists.chunks[chunk], lists.chunks[chunk + 1]
+    if not 0 < count <= 2 * CHUNK:
+        return False
+    if lists.forms[row] == GAPS:
+        return place + count + (count + STRIDE - 1) // STRIDE <= stop[2] - start[2]
+    if np.int64(lists.code_places[row]) + count > stop[3] - start[3]:
+        return False
+    if lists.forms[row] == SPARSE:
+        return place + count <= stop[2] - start[2]
+    n_documents = stop[0] - start[0]
+    return lists.forms[row] == DENSE and place + bitmap_words(n_documents) + rank_words(n_documents) <= stop[4] - start[4]
+
+
+@njit(cache=True, nogil=True)
+def unpack_chunk(
+    lists: Lists, chunk: int, keep: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64], int]:
+    """The documents of a chunk that are kept, each with its latents ascending and their codes. The last is -1 if damaged.
+
+    keep has a place for each of the 65,536 documents that a chunk can name.
+    """
+    documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
+    ends = np.zeros(CHUNK + 1, np.int64)
+    for row in range(lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]):
+        if not valid(lists, chunk, row):
+            return np.empty(0, np.int32), codes[:0], ends, -1
+        for document in documents[: unpack(lists, chunk, row, documents, codes)]:
+            ends[np.int64(document) + 1] += 1
+    n_kept, total = 0, 0
+    starts = np.zeros(CHUNK, np.int64)
+    offsets = np.zeros(CHUNK + 1, np.int64)
+    for document in range(lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]):
+        if keep[document]:
+            starts[document] = total
+            total += ends[document + 1]
+            n_kept += 1
+            offsets[n_kept] = total
+    ids, out_codes = np.empty(total, np.int32), np.empty(total, np.uint8)
+    for row in range(lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]):
+        for posting in range(unpack(lists, chunk, row, documents, codes)):
+            document = documents[posting]
+            if keep[document]:
+                ids[starts[document]] = lists.latents[row]
+                out_codes[starts[document]] = codes[posting]
+                starts[document] += 1
+    return ids, out_codes, offsets[: n_kept + 1].copy(), n_kept
+
+
+@njit(cache=True, nogil=True)
+def sums_of(codes: NDArray[np.uint8], offsets: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each document the sum of the values that its codes stand for."""
+    sums = np.zeros(len(offsets) - 1, np.float64)
+    for document in range(len(sums)):
+        for entry in range(offsets[document], offsets[document + 1]):
+            sums[document] += values[codes[entry]]
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def count_latents(lists: Lists, chunk: int, wanted: NDArray[np.bool_], df: NDArray[np.int64]) -> int:
+    """Adds how many of the wanted documents of a chunk have each latent; -1 if the chunk is damaged."""
+    documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
+    for row in range(lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]):
+        if not valid(lists, chunk, row) or lists.latents[row] >= len(df):
+            return -1
+        for document in documents[: unpack(lists, chunk, row, documents, codes)]:
+            df[lists.latents[row]] += wanted[document]
+    return 0

@@ -1,0 +1,87 @@
+"""The scales that an index keeps its numbers on: codes for values, shifts for lengths, whole numbers for scores.
+
+A value is kept as a code of 8 bits on a logarithmic scale, 16 steps to the doubling: at most 2.2 % from the value it
+stands for. Since a document-side weight is a function of value / divisor of its document, and the divisor too is kept on
+that scale, a weight is found by an addition: curve[code + shift]. Codes hold values before the transform, so k1, b,
+the transform and the collection's average length can change without the codes changing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.recipes import Recipe
+
+STEPS = 16
+"""Codes to a doubling of the value."""
+LOWEST = -8.0
+"""The base-2 logarithm of the value of code 1; 255 stands for 2 ** 7.875, about 235. Values beyond the ends are moved."""
+NEUTRAL = 96
+"""The shift of a document whose divisor is 1."""
+CURVE = 512
+"""Places of a curve: codes up to 255, shifts up to 255."""
+FULL = 2.0**30
+"""No sum of a query's scaled contributions is larger."""
+
+VALUES: NDArray[np.float64] = np.concatenate([[0.0], 2.0 ** (np.arange(255) / STEPS + LOWEST)])
+"""float64[256]: the values that codes stand for; code 0 is no value."""
+
+
+def encode(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """The codes of values above 0."""
+    steps = np.rint((np.log2(values) - np.float32(LOWEST)) * np.float32(STEPS))
+    return (np.clip(steps, 0, 254) + 1).astype(np.uint8)
+
+
+def transformed(recipe: Recipe) -> NDArray[np.float64]:
+    """float64[256]: the values of codes after the recipe's transform."""
+    return VALUES**recipe.power
+
+
+def curve(recipe: Recipe) -> NDArray[np.float32]:
+    """float32[512]: the document-side weight at code + shift."""
+    logarithm = (np.arange(CURVE) - 1 - NEUTRAL) / STEPS + LOWEST
+    ratio = 2.0 ** (recipe.power * logarithm)
+    formula = recipe.weighting
+    if formula.formula == "count":
+        return np.ones(CURVE, np.float32)
+    if formula.formula == "dot":
+        return ratio.astype(np.float32)
+    # k1 = 0 makes this 1: every latent that a document has counts the same.
+    return (ratio * (formula.k1 + 1.0) / (ratio + formula.k1)).astype(np.float32)
+
+
+def shifts(lengths: NDArray[np.float16], average: float, recipe: Recipe) -> NDArray[np.uint8]:
+    """The shifts of documents of these lengths, by what BM25 divides their values by: 1 - b + b * length / average."""
+    formula = recipe.weighting
+    if formula.formula != "bm25" or formula.b == 0 or average <= 0:
+        return np.full(lengths.shape, NEUTRAL, np.uint8)
+    # Every length that 16 bits can say, once: cheaper than a logarithm a document. b above 1 makes short documents'
+    # divisors negative; they are held at what the scale can say.
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float64)
+    divisor = 1.0 - formula.b + formula.b * np.where(np.isfinite(every) & (every > 0), every, 0.0) / average
+    steps = NEUTRAL - np.log2(np.maximum(divisor, 2.0**-16)) * (STEPS / recipe.power)
+    table = np.clip(np.rint(steps), 0, 255).astype(np.uint8)
+    return table[lengths.view(np.uint16)]
+
+
+def length_units(lengths: NDArray[np.float16]) -> int:
+    """The sum of lengths in units of 2 ** -24, exact: the same however the documents are spread over segments."""
+    units = (lengths.astype(np.float64) * 2.0**24).astype(np.int64)  # at most 2 ** 40 each
+    return int(units.sum())
+
+
+def average_length(units: int, n_documents: int) -> float:
+    return units / 2**24 / n_documents if n_documents else 0.0
+
+
+def query_scale(weights: NDArray[np.float32], highest: float) -> float:
+    """What a query's weights are multiplied by, a power of two: no sum of its contributions then exceeds 2 ** 30.
+
+    highest: the largest document-side weight.
+    """
+    total = float(np.abs(weights).sum(dtype=np.float64)) * highest
+    return float(2.0 ** math.floor(math.log2(FULL / total))) if total and math.isfinite(total) else 1.0

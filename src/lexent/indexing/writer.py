@@ -1,0 +1,233 @@
+"""Changes to an index: segments that are added, documents that are deleted, segments that are merged.
+
+Every change is one commit: new files are written and synced beside the old ones, then the manifest is replaced. A
+process that is killed leaves the index as it was before, or as it is after; the next writer removes what it left.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from lexent import artifact
+from lexent.indexing.documents import DocumentWriter
+from lexent.indexing.lock import writing
+from lexent.indexing.manifest import SEGMENTS, Counts, DeletedPart, FilePart, Manifest, SegmentPart
+from lexent.indexing.segment import Codes, Deleted, Packer, Segment
+from lexent.indexing.snapshot import Snapshot, load_deleted
+from lexent.indexing.statistics import Statistics
+from lexent.recipes import Recipe
+from lexent.types import Document
+
+FANOUT = 8
+"""So many neighbouring segments of about one size are merged into one."""
+
+
+class SegmentWriter:
+    """Writes documents and their codes to the folder of a new segment. Use as a context."""
+
+    def __init__(self, folder: Path, *, size: int, recipe: Recipe, memory: int | None = None) -> None:
+        with artifact.disk_errors(folder):
+            folder.mkdir(parents=True)
+        self.folder = folder
+        self.documents = DocumentWriter(folder)
+        self.packer = Packer(size=size, recipe=recipe, folder=folder, memory=memory)
+        self.size = size
+
+    def __enter__(self) -> SegmentWriter:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.documents.close()
+        if kind is None:
+            self.packer.close()
+            artifact.sync(self.folder)
+        else:
+            self.packer.abandon()
+            self.discard()
+
+    def add(self, documents: Sequence[Document], codes: Callable[[], Codes]) -> None:
+        """Adds documents, and then their codes: those are dear, and a bad document is found before."""
+        self.documents.add(documents)
+        self.packer.add(codes())
+
+    def discard(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def part(self) -> SegmentPart:
+        """What the manifest says of it, once the block has ended."""
+        return SegmentPart(
+            name=self.folder.name, documents=self.packer.n_documents, length_units=self.packer.length_units
+        )
+
+
+class Writer:
+    """The one writer of an index: holds its lock while the block lasts. `snapshot` is the index as it stands."""
+
+    def __init__(self, path: Path, *, memory: int | None = None) -> None:
+        self.path = path.resolve()
+        self.memory = memory
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Writer:
+        Manifest.read(self.path)  # before the lock file is made: this must be an index
+        self._stack.enter_context(writing(self.path))
+        try:
+            self.snapshot = Snapshot.open(self.path)
+            self._clean()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.snapshot.close()
+        self._stack.close()
+
+    @property
+    def recipe(self) -> Recipe:
+        return Recipe.from_dict(self.snapshot.manifest.recipe)
+
+    def new_segment(self) -> SegmentWriter:
+        return self._segment_writer(self.recipe)
+
+    def append(self, part: SegmentPart, *, replaced: Iterable[int] = ()) -> None:
+        """Commits a new segment, and the deletion of the positions that it replaces."""
+        self._commit([*self._without(replaced), part])
+
+    def delete(self, positions: Iterable[int]) -> None:
+        """Commits the deletion of the documents at these positions."""
+        self._commit(self._without(positions))
+
+    def retune(self, recipe: Recipe) -> None:
+        """Commits other settings. The transform and the cap change what is stored, so all segments are written anew."""
+        old = self.recipe
+        if (recipe.power, recipe.document_cap) == (old.power, old.document_cap):
+            self._commit(list(self.snapshot.manifest.segments), recipe=recipe)
+        else:
+            self._merge(0, len(self.snapshot.segments), recipe=recipe)
+
+    def compact(self, *, progress: Callable[[int], None] | None = None) -> None:
+        """Commits one segment in the place of all, without what was deleted."""
+        segments = self.snapshot.manifest.segments
+        if len(segments) != 1 or segments[0].deleted is not None:
+            self._merge(0, len(segments), progress=progress)
+
+    def tidy(self) -> None:
+        """Merges neighbours of about one size, and what is mostly deleted: so the number of segments stays small."""
+        while (due := due_for_merging(self.snapshot.manifest.segments)) is not None:
+            self._merge(*due)
+
+    # --- how ---------------------------------------------------------------------------------------------------
+
+    def _without(self, positions: Iterable[int]) -> list[SegmentPart]:
+        """The segments, with these positions deleted: writes new masks beside the old ones."""
+        snapshot, wanted = self.snapshot, np.fromiter(positions, np.int64)
+        parts = list(snapshot.manifest.segments)
+        for place, segment in enumerate(snapshot.segments):
+            base = int(snapshot.bases[place])
+            local = wanted[(wanted >= base) & (wanted < base + segment.n_documents)] - base
+            if not len(local):
+                continue
+            before = snapshot.deleted[place]
+            mask = np.zeros(segment.n_documents, np.bool_) if before is None else before.mask.copy()
+            mask[local] = True
+            parts[place] = self._deletion(parts[place], Deleted.of(segment, mask, before))
+        return [part for part in parts if part.deleted is None or part.deleted.documents < part.documents]
+
+    def _deletion(self, part: SegmentPart, gone: Deleted) -> SegmentPart:
+        folder, stem = self.path / SEGMENTS / part.name, f"deleted-{self.snapshot.manifest.generation + 1}"
+        artifact.write_array(folder / f"{stem}.npy", np.packbits(gone.mask))
+        artifact.write_array(folder / f"{stem}-df.npy", gone.df)
+        with artifact.disk_errors(folder):
+            artifact.sync_folder(folder)
+        deleted = DeletedPart(
+            documents=len(gone), length_units=gone.length_units, mask=f"{stem}.npy", df=f"{stem}-df.npy"
+        )
+        return part.model_copy(update={"deleted": deleted})
+
+    def _merge(
+        self, start: int, stop: int, *, recipe: Recipe | None = None, progress: Callable[[int], None] | None = None
+    ) -> None:
+        recipe = recipe or self.recipe
+        snapshot = self.snapshot
+        with self._segment_writer(recipe) as writer:
+            for segment, gone, store in zip(
+                snapshot.segments[start:stop], snapshot.deleted[start:stop], snapshot.stores[start:stop], strict=True
+            ):
+                keep = None if gone is None else ~gone.mask
+                for codes in segment.unpack(keep):
+                    writer.packer.add(codes.capped(recipe.document_cap))
+                    if progress:
+                        progress(len(codes))
+                writer.documents.copy(store, np.arange(segment.n_documents) if keep is None else np.flatnonzero(keep))
+        parts = list(snapshot.manifest.segments)
+        self._commit([*parts[:start], *([writer.part()] if writer.packer.n_documents else []), *parts[stop:]], recipe=recipe)
+
+    def _segment_writer(self, recipe: Recipe) -> SegmentWriter:
+        folder = self.path / SEGMENTS / f"{self.snapshot.manifest.generation + 1:06d}"
+        shutil.rmtree(folder, ignore_errors=True)  # of a commit that failed
+        return SegmentWriter(folder, size=self.snapshot.manifest.lexicon.size, recipe=recipe, memory=self.memory)
+
+    def _commit(self, parts: Sequence[SegmentPart], *, recipe: Recipe | None = None) -> None:
+        manifest = committed(self.path, parts, before=self.snapshot.manifest, recipe=recipe or self.recipe)
+        manifest.write(self.path)
+        self.snapshot.close()
+        self.snapshot = Snapshot.open(self.path)
+        self._clean()
+
+    def _clean(self) -> None:
+        """Removes what no manifest names: what was merged, and what a killed writer left."""
+        named = {str(self.path / name) for name in self.snapshot.manifest.files}
+        kept = {part.name for part in self.snapshot.manifest.segments}
+        for folder in (self.path / SEGMENTS).iterdir():
+            if folder.name not in kept:
+                shutil.rmtree(folder, ignore_errors=True)
+                continue
+            for path in folder.iterdir():
+                if str(path) not in named:
+                    path.unlink(missing_ok=True)
+
+
+def due_for_merging(parts: Sequence[SegmentPart]) -> tuple[int, int] | None:
+    """Which neighbours to merge next, if any: one that is mostly deleted, or the newest FANOUT of about one size."""
+    live = [part.documents - (part.deleted.documents if part.deleted else 0) for part in parts]
+    for place, part in enumerate(parts):
+        if 2 * live[place] < part.documents:
+            return place, place + 1
+    sizes = [int(math.log(max(count, 1), FANOUT)) for count in live]
+    start = len(parts)
+    while start > 0 and sizes[start - 1] <= sizes[-1]:
+        start -= 1
+    return (start, len(parts)) if len(parts) - start >= FANOUT else None
+
+
+def committed(path: Path, parts: Sequence[SegmentPart], *, before: Manifest, recipe: Recipe) -> Manifest:
+    """The manifest of these segments, whose files are all there: those not yet named are hashed now."""
+    size = before.lexicon.size
+    files, segments, deleted = {}, [], []
+    for part in parts:
+        folder = path / SEGMENTS / part.name
+        names = sorted(file.name for file in folder.iterdir() if not file.name.startswith("deleted-"))
+        for name in [*names, *([part.deleted.mask, part.deleted.df] if part.deleted else [])]:
+            key = f"{SEGMENTS}/{part.name}/{name}"
+            files[key] = before.files.get(key) or FilePart(**artifact.describe_file(folder / name))
+        segments.append(Segment.open(folder, size=size, n_documents=part.documents, length_units=part.length_units))
+        deleted.append(load_deleted(folder, part))
+    found = Statistics.of(segments, deleted, size=size)
+    return before.changed(
+        recipe=recipe.to_dict(),
+        segments=tuple(parts),
+        files=files,
+        counts=Counts(
+            documents=found.n_documents,
+            postings=int(found.df.sum()),
+            live_concepts=int(np.count_nonzero(found.df)),
+            average_length=found.average_length,
+        ),
+    )
