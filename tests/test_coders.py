@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +193,27 @@ def test_unit_states_forget_the_length(d_sae: int) -> None:
     x = np.random.default_rng(5).normal(size=(6, 8))
     np.testing.assert_allclose(sae.encode(states_of(x)).values, sae.encode(states_of(x * 40)).values, atol=1e-5)
     assert np.isfinite(sae.encode(states_of(np.zeros((2, 8)))).values).all()
+
+
+@pytest.mark.parametrize("d_sae", [100, 4096])
+def test_lengths_become_weights(d_sae: int) -> None:
+    """The direction of a state says which latents it has, its length how much they count."""
+    plain = random_sae(8, d_sae, unit=True)
+    settings = replace(plain.config, mean_length=4.0)
+    sae = SparseAutoencoder(
+        settings, encoder=plain.encoder_rows, decoder=plain.decoder_rows, b_enc=plain.b_enc, b_dec=plain.b_dec
+    )
+    x = np.random.default_rng(5).normal(size=(6, 8))
+    lengths = np.linalg.norm(x, axis=1).astype(np.float32)
+    bare, weighed, louder = plain.encode(states_of(x)), sae.encode(states_of(x)), sae.encode(states_of(x * 40))
+    np.testing.assert_array_equal(weighed.ids, bare.ids)
+    np.testing.assert_allclose(weighed.values, bare.values * lengths[:, None] / 4, rtol=1e-5)
+    np.testing.assert_allclose(louder.values, weighed.values * 40, rtol=1e-4)
+    np.testing.assert_allclose(sae.decode(weighed, lengths=lengths), plain.decode(bare), atol=1e-5)
+    with pytest.raises(InputError, match="give lengths"):
+        sae.decode(weighed)
+    assert (sae.encode(states_of(np.zeros((2, 8)))).values == 0).all()
+    assert sae.hash() != plain.hash()
 
 
 def test_no_states_give_no_codes() -> None:

@@ -23,7 +23,7 @@ from lexent.encoders.encoder import encode
 from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError
 from lexent.lexicon import Concept, Concepts, Lexicon, load, shipped
 from lexent.lexicon.concepts import FILE
-from lexent.lexicon.train import train
+from lexent.lexicon.train import train, with_sentences
 from small import TOPICS, documents
 from small import lexicon as small_lexicon
 
@@ -88,6 +88,25 @@ def test_every_state_of_the_training_texts_has_names(tmp_path: Path) -> None:
     assert all(made.label(int(latent)) for latent in np.unique(active))
 
 
+def test_sentences_are_learned_from_too(tmp_path: Path) -> None:
+    long = "The first sentence is here. The second one is longer! Is the third a question? No. A fourth one follows."
+    found = with_sentences(["one sentence of no great length", long], 2)
+    assert found[:2] == ["one sentence of no great length", long]
+    assert len(found) == 4
+    assert all(part in long and 20 < len(part) < 40 for part in found[2:])
+    assert found == with_sentences(found[:2], 2)
+    assert with_sentences([long] * 20, 2, seed=1) != with_sentences([long] * 20, 2)
+    assert len(with_sentences([long], 9)) == 5  # "No." is no sentence to learn from
+    texts = [f"{one}. Then {other}." for one, other in zip(TEXTS[::2], TEXTS[1::2], strict=True)]
+    settings = {"encoder": "tiny", "config": CONFIG, "passes": 4}
+    with_them, without = (
+        train(texts, out=tmp_path / f"{each}", sentences=each, **settings).info.training for each in (4, 0)
+    )
+    assert with_them["sentences"] >= 100
+    assert without["sentences"] == 0
+    assert with_them["states"] > 1.5 * without["states"]
+
+
 def test_eight_bits(tmp_path: Path) -> None:
     full, small = trained(tmp_path / "full"), trained(tmp_path / "small", bits=8)
     assert load(tmp_path / "small").sae.config.bits == 8
@@ -130,7 +149,12 @@ def test_what_stands_there_is_kept_unless_told_otherwise(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("settings", "what"),
-    [({"passes": 0}, "passes is 0"), ({"bits": 4}, "bits is 4; allowed: 8, 32"), ({"encoder": 7}, "given: int")],
+    [
+        ({"passes": 0}, "passes is 0"),
+        ({"sentences": -1}, "sentences is -1"),
+        ({"bits": 4}, "bits is 4; allowed: 8, 32"),
+        ({"encoder": 7}, "given: int"),
+    ],
 )
 def test_settings_that_cannot_be(tmp_path: Path, settings: dict[str, Any], what: str) -> None:
     with pytest.raises(InputError, match=what):
@@ -416,8 +440,9 @@ def test_shipped_concepts_fire_on_what_they_are_named_for(default: Lexicon, shar
 def test_shipped_codes_explain_most_of_a_state(default: Lexicon, shared_encoder: Encoder) -> None:
     texts = ["Statins lower LDL cholesterol in most patients.", "The orchestra played a symphony by Brahms in Vienna."]
     states = encode(shared_encoder, texts, kind="document")
-    wanted = states.numpy() / np.linalg.norm(states.numpy(), axis=1, keepdims=True)
-    rebuilt = default.sae.decode(default.sae.encode(states))
+    lengths = np.linalg.norm(states.numpy(), axis=1)
+    wanted = states.numpy() / lengths[:, None]
+    rebuilt = default.sae.decode(default.sae.encode(states), lengths=lengths)
     assert np.square(wanted - rebuilt).sum() / np.square(wanted - wanted.mean(axis=0)).sum() < 0.4
 
 

@@ -207,14 +207,15 @@ def test_endings_and_beginnings_are_said_to_be_so() -> None:
     ("token", "spoken"),
     [
         (",", "comma"),
+        ("–", "en dash"),
         ("[CLS]", "whole text"),
         ("<s>", "whole text"),
         ("[", "bracket"),
-        ("#", "#"),
+        ("#", "number sign"),
         ("space", "space"),
         ("42", "42"),
         ("the", "the"),
-        ("§", "§"),
+        ("§", "section sign"),
     ],
 )
 def test_what_is_no_content_word_has_a_name_too(token: str, spoken: str) -> None:

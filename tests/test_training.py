@@ -287,13 +287,14 @@ def test_training_finds_the_directions(tied: bool, unit: bool) -> None:
     assert cosine.max(axis=1).mean() > 0.9
     states = States(torch.from_numpy(values), np.array([0, len(values)]))
     wanted = values / np.linalg.norm(values, axis=1, keepdims=True) if unit else values
-    error = np.square(wanted - sae.decode(sae.encode(states))).sum() / np.square(wanted - wanted.mean(axis=0)).sum()
-    assert error < 0.15
-    small = sae.quantised()
-    coarse = (
-        np.square(wanted - small.decode(small.encode(states))).sum() / np.square(wanted - wanted.mean(axis=0)).sum()
-    )
-    assert coarse < error + 0.01
+    lengths = np.linalg.norm(values, axis=1)
+
+    def error(model: SparseAutoencoder) -> float:
+        rebuilt = model.decode(model.encode(states), lengths=lengths)
+        return float(np.square(wanted - rebuilt).sum() / np.square(wanted - wanted.mean(axis=0)).sum())
+
+    assert error(sae) < 0.15
+    assert error(sae.quantised()) < error(sae) + 0.01
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -305,8 +306,14 @@ def test_the_input_scale_is_folded(tied: bool, unit: bool) -> None:
     config = TrainConfig(d_sae=64, k=5, unit_states=unit, tied=tied, batch=100, lr=1e-2)
     trainer = Trainer(synthetic(values, passes=2), config)
     sae = trainer.run()
-    if not unit:
-        assert trainer.scale == pytest.approx(1 / np.linalg.norm(values, axis=1).mean(), rel=0.05)
+    lengths = np.linalg.norm(values, axis=1)
+    if unit:
+        assert sae.config.mean_length == pytest.approx(lengths.mean(), rel=0.05)
+        weights = lengths[:200, None] / sae.config.mean_length
+    else:
+        assert trainer.scale == pytest.approx(1 / lengths.mean(), rel=0.05)
+        assert sae.config.mean_length == 0
+        weights = np.ones((200, 1))
     x = torch.from_numpy(values[:200])
     x = torch.nn.functional.normalize(x, dim=1) if unit else x
     with torch.no_grad():
@@ -316,8 +323,9 @@ def test_the_input_scale_is_folded(tied: bool, unit: bool) -> None:
         rebuilt = (torch.einsum("nk,nkd->nd", activations, directions) + trainer.model.b_dec) / trainer.scale
     codes = sae.encode(States(torch.from_numpy(values[:200]), np.array([0, 200])))
     # Activations are indexed in the scale of the training, so that the weighting's k1 means the same for any encoder.
-    np.testing.assert_allclose(codes.values, activations.numpy(), rtol=2e-3, atol=2e-4)
-    np.testing.assert_allclose(sae.decode(codes), rebuilt.numpy(), rtol=2e-3, atol=2e-3 * float(rebuilt.abs().max()))
+    np.testing.assert_allclose(codes.values, activations.numpy() * weights, rtol=2e-3, atol=2e-4)
+    back = sae.decode(codes, lengths=lengths[:200])
+    np.testing.assert_allclose(back, rebuilt.numpy(), rtol=2e-3, atol=2e-3 * float(rebuilt.abs().max()))
 
 
 def test_a_gain_cannot_turn_a_latent_around() -> None:

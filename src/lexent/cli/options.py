@@ -31,6 +31,7 @@ K = Annotated[int | None, _setting("--k", "k")]
 QueryK = Annotated[int | None, _setting("--query-k", "query_k")]
 FunctionWords = Annotated[float | None, _setting("--function-words", "function_words")]
 Power = Annotated[float | None, _setting("--power", "power")]
+QueryPower = Annotated[float | None, _setting("--query-power", "query_power")]
 DocumentCap = Annotated[int | None, _setting("--document-cap", "document_cap")]
 QueryCap = Annotated[int | None, _setting("--query-cap", "query_cap")]
 Prune = Annotated[float | None, _setting("--prune", "prune")]
@@ -109,6 +110,7 @@ def recipe_of(
     query_k: int | None,
     function_words: float | None,
     power: float | None,
+    query_power: float | None,
     document_cap: int | None,
     query_cap: int | None,
     prune: float | None,
@@ -124,6 +126,7 @@ def recipe_of(
         query_k=query_k,
         function_words=function_words,
         power=power,
+        query_power=query_power,
         document_cap=document_cap,
         query_cap=query_cap,
         prune=prune,

@@ -36,6 +36,9 @@ def train(
     latents: Annotated[int | None, _setting("--latents", "d_sae")] = None,
     k: Annotated[int | None, _setting("--k", "k")] = None,
     passes: Annotated[int, typer.Option("--passes", help="How often every text is seen.")] = 3,
+    sentences: Annotated[
+        int, typer.Option("--sentences", help="Learn from up to this many sentences of each text, too.")
+    ] = 4,
     batch: Annotated[int | None, _setting("--batch", "batch")] = None,
     lr: Annotated[float | None, _setting("--lr", "lr")] = None,
     seed: Annotated[int | None, _setting("--seed", "seed")] = None,
@@ -83,6 +86,7 @@ def train(
                 level=level,
                 config=config,
                 passes=passes,
+                sentences=sentences,
                 bits=8 if bits == 8 else 32,
                 overwrite=overwrite,
                 progress=lambda stage, done, detail: meter.update(stage, done, 1.0, detail),

@@ -27,7 +27,7 @@ def write_checkpoint(trainer: Trainer) -> None:
     for place, state in trainer.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{place}.{name}": torch.as_tensor(value) for name, value in state.items()}
     tensors |= {"last_fired": trainer.last_fired, "dead": trainer.dead, "rest": trainer.rest}
-    counters = {name: getattr(trainer, name) for name in ("next_block", "step", "states", "scale")}
+    counters = {name: getattr(trainer, name) for name in ("next_block", "step", "states", "scale", "mean_length")}
     metadata = {"counters": json.dumps(counters), "identity": json.dumps(trainer.identity(), sort_keys=True)}
     path = trainer.folder / CHECKPOINT
     beside = path.with_suffix(".new")

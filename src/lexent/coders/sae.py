@@ -35,6 +35,8 @@ class SAEConfig:
     """Activations times this are what is indexed: it makes states of unit mean norm, so that k1 transfers."""
     unit_states: bool = False
     """States are divided by their length before coding."""
+    mean_length: float = 0.0
+    """Above 0, activations of unit states are times the state's length over this, the mean: a loud one counts more."""
     tied: bool = False
     """The decoder row of a latent is its encoder row at unit length, and is not stored."""
     bits: int = 32
@@ -116,6 +118,8 @@ class SparseAutoencoder:
         else:
             ids, values = _encode_plainly(self, rows, k)
         values *= self.config.activation_scale
+        if self.config.unit_states and self.config.mean_length > 0:
+            values *= (lengths / self.config.mean_length).cpu().numpy()
         return RowCodes(ids, values, states.offsets)
 
     def _first_pass(self) -> Any:
@@ -125,12 +129,19 @@ class SparseAutoencoder:
             self._fast = FirstPass(self._encoder, scale=self._scale, b_enc=self.b_enc, b_dec=self.b_dec)
         return self._fast
 
-    def decode(self, codes: RowCodes) -> NDArray[np.float32]:
-        """float32[n_rows, d_in]: the states that the codes stand for, of unit length where they were made so."""
+    def decode(self, codes: RowCodes, *, lengths: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """float32[n_rows, d_in]: the states that the codes stand for, of unit length where they were made so.
+
+        lengths: float32[n_rows], of the states; needed where the activations hold them.
+        """
         from scipy.sparse import csr_matrix
 
         n, k = codes.ids.shape
         values = codes.values.ravel() / self.config.activation_scale
+        if self.config.unit_states and self.config.mean_length > 0:
+            if lengths is None:
+                raise InputError("the activations of this lexicon hold the lengths of the states; give lengths")
+            values = values / np.repeat(np.maximum(lengths, 1e-12) / self.config.mean_length, k)
         sparse = csr_matrix((values, codes.ids.ravel(), np.arange(0, n * k + 1, k)), shape=(n, self.config.d_sae))
         return np.asarray(sparse @ self.decoder_rows, dtype=np.float32) + self.b_dec
 

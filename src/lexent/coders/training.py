@@ -34,7 +34,7 @@ class TrainConfig:
     k: int = 16
     """Latents a state may use."""
     unit_states: bool = True
-    """Divide each state by its length: what a token means, not how loudly the encoder says it."""
+    """Code the direction of each state, and weigh its activations by its length: learn what is said, not how loudly."""
     tied: bool = True
     """One matrix for both directions: half the size, and as good for search."""
     batch: int = 4096
@@ -86,6 +86,7 @@ class Trainer:
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.lr, eps=1e-8, fused=fused)
         self.next_block, self.step, self.states = 0, 0, 0
         self.scale = 0.0  # set from the first block: states times this have a mean norm of 1; 0 before
+        self.mean_length = 0.0  # of the first block's states, where they are divided by their own
         self.last_fired = torch.zeros(config.d_sae, dtype=torch.long, device=self.device)
         self.dead = torch.empty(0, dtype=torch.long, device=self.device)
         self.rest = torch.empty(0, stream.width, device=self.device)  # states of a block that filled no batch
@@ -113,6 +114,7 @@ class Trainer:
         for number, rows in self.stream.from_block(self.next_block):
             rows = rows.to(self.device).float()
             if self.config.unit_states:
+                self.mean_length = self.mean_length or float(rows.norm(dim=1).mean())
                 rows = torch.nn.functional.normalize(rows, dim=1)
             if self.scale == 0.0:
                 self._calibrate(rows)
@@ -213,6 +215,7 @@ class Trainer:
             k=config.k,
             activation_scale=self.scale,
             unit_states=config.unit_states,
+            mean_length=self.mean_length,
             tied=config.tied,
         )
         return SparseAutoencoder(

@@ -23,7 +23,7 @@ class Question:
 QUESTIONS = (
     Question("find the closest match for a misspelled word"),
     Question("middle value of a list of numbers"),
-    Question("read a compressed file", boost=("zip", "tar", "archive")),
+    Question("read a compressed file", boost=("zip", "tar", "archive", "binary")),
 )
 
 

@@ -6,6 +6,7 @@ the share falls off, and latents that fire on endings, on punctuation or on whol
 
 from __future__ import annotations
 
+import unicodedata
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -282,7 +283,9 @@ def _spoken(token: str) -> str:
     """How a person would say a token that is no word."""
     if token.startswith(("[", "<")) and len(token) > 2:
         return "whole text"
-    return _SPOKEN.get(token, token)
+    if any(letter.isalnum() for letter in token):
+        return token
+    return _SPOKEN.get(token) or unicodedata.name(token[0], "sign").lower()
 
 
 def _shared_piece(statistics: Statistics, latent: int, evidence: Evidence) -> str:

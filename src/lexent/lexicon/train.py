@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from lexent.artifact import check_target
 from lexent.encoders.encoder import DEFAULT, load
@@ -16,6 +19,8 @@ from lexent.types import Level
 
 if TYPE_CHECKING:
     from lexent.coders.training import Progress, TrainConfig
+
+_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+")
 
 Report = Callable[[str, float, str], None]
 """Called with the stage, the share of it that is done, and a few words."""
@@ -29,6 +34,7 @@ def train(
     level: Level = "tokens",
     config: TrainConfig | None = None,
     passes: int = 3,
+    sentences: int = 4,
     bits: Literal[8, 32] = 32,
     name: str | None = None,
     overwrite: bool = False,
@@ -38,10 +44,12 @@ def train(
 
     The texts are held in memory; their states are not: they are encoded, shuffled and trained on block by block, once a
     pass. A run that is stopped goes on from its last checkpoint, in the folder `out` + ".training", when the same call
-    is made again. bits=8 stores the matrices in 8 bits, a quarter of the size.
+    is made again. sentences: up to this many of each text are learned from beside it, as texts of their own, so that
+    short texts such as queries are known as well. bits=8 stores the matrices in 8 bits, a quarter of the size.
     """
     from lexent.coders.stream import StateStream
     from lexent.coders.training import TrainConfig, Trainer
+    from lexent.encoders import ArrayEncoder
     from lexent.lexicon.naming import named_lexicon
 
     out = Path(out)
@@ -51,12 +59,17 @@ def train(
         raise InputError("there is no text to train on; give files with prose: lexent train TEXTS --out DIR")
     if passes < 1:
         raise InputError(f"passes is {passes}; allowed: 1 or more")
+    if sentences < 0:
+        raise InputError(f"sentences is {sentences}; allowed: 0 or more")
     if bits not in (8, 32):
         raise InputError(f"bits is {bits}; allowed: 8, 32")
     config = config or TrainConfig()
     model = load(encoder)
     folder = out.with_name(out.name + ".training")
-    trainer = Trainer(StateStream(held, model, level=level, passes=passes, seed=config.seed), config, folder=folder)
+    if isinstance(model, ArrayEncoder):
+        sentences = 0  # it knows whole texts only
+    lessons = with_sentences(held, sentences, seed=config.seed)
+    trainer = Trainer(StateStream(lessons, model, level=level, passes=passes, seed=config.seed), config, folder=folder)
     unique = list(dict.fromkeys(held))
 
     def trained(now: Progress) -> None:
@@ -77,12 +90,30 @@ def train(
 
     last = trainer.latest
     measured = {"fvu": round(last.fvu, 4), "states_per_second": round(last.rate)} if last else {}
-    facts = {"texts": len(held), "passes": passes, "states": trainer.states, **asdict(config), **measured}
+    facts = {
+        "texts": len(held),
+        "sentences": len(lessons) - len(held),
+        "passes": passes,
+        "states": trainer.states,
+        **asdict(config),
+        **measured,
+    }
     info = LexiconInfo(name or out.name, model.id, model.fingerprint, level, facts)
     lexicon = named_lexicon(sae, unique, encoder=model, info=info, progress=counted)
     lexicon.save(out, card=card(lexicon), overwrite=overwrite)
     shutil.rmtree(folder, ignore_errors=True)
     return lexicon
+
+
+def with_sentences(texts: Sequence[str], each: int, *, seed: int = 0) -> list[str]:
+    """The texts, and after them up to `each` sentences of every text that has several, drawn at random."""
+    draw = np.random.default_rng(seed)
+    found = list(texts)
+    for text in texts:
+        parts = [part for part in _BETWEEN_SENTENCES.split(text) if len(part) > 20]  # shorter: initials, numbers
+        if len(parts) > 1:
+            found += [parts[place] for place in sorted(draw.permutation(len(parts))[:each])]
+    return found
 
 
 def card(lexicon: Lexicon) -> str:
