@@ -39,7 +39,8 @@ COMMANDS = dict(commands(typer.main.get_command(app), "lexent"))
 def test_verbs() -> None:
     verbs = {name.removeprefix("lexent ") for name in COMMANDS} - {"lexent"}
     assert verbs == {
-        *("demo", "train", "index", "search", "explain", "eval", "info", "doctor"),
+        *("demo", "train", "index", "add", "delete", "compact", "retune"),
+        *("search", "explain", "eval", "info", "verify", "doctor"),
         *("concepts", "concepts list", "concepts show", "concepts find"),
     }
 
@@ -265,16 +266,42 @@ def test_concepts_find_and_show(place: Path) -> None:
 
 
 def test_info_of_index_and_lexicon(place: Path) -> None:
-    index = data("info", place / "docs.lexent", "--verify")
+    index = data("info", place / "docs.lexent")
     assert index["kind"] == "index"
     assert index["counts"]["documents"] == 40
-    assert index["verified"] is True
-    lexicon = data("info", place / "lexicon", "--verify")
+    lexicon = data("info", place / "lexicon")
     assert lexicon["kind"] == "lexicon"
     assert lexicon["autoencoder"]["d_sae"] == 96
     text = good("info", place / "docs.lexent").stdout
     for piece in ("live concepts", "fingerprint", "k1", "sha256"):
         assert piece in text
+
+
+def test_verify(place: Path) -> None:
+    for name, kind in (("docs.lexent", "index"), ("lexicon", "lexicon")):
+        assert data("verify", place / name)["kind"] == kind
+        assert "all as they were written" in good("verify", place / name).stdout
+
+
+def test_an_index_lives(place: Path, tmp_path: Path) -> None:
+    index, more = tmp_path / "a.lexent", tmp_path / "more.jsonl"
+    good("index", place / "docs.jsonl", "--out", index, "--memory", "50MB", *tiny(place))
+    rows = [{"_id": f"new{number}", "text": "rye bread dough", "year": 2020 + number} for number in range(3)]
+    more.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert data("add", index, more)["documents"] == 43
+    assert data("add", index, more, "--upsert")["replaced"] == 3
+    assert "1 documents; " in good("delete", index, "new0").stdout
+    found = data("search", index, "rye bread", "-k", "50", "--filter", "year>=2021", "--filter", "year<2022")
+    assert [hit["id"] for hit in found["hits"]] == ["new1"]
+    within = data("search", index, "rye bread", "-k", "50", "--filter", "year>2000", "--subset-idf")
+    assert {hit["id"] for hit in within["hits"]} == {"new1", "new2"}
+    before = data("search", index, "rye bread", "-k", "50")
+    assert data("compact", index)["segments"] == 1
+    assert data("search", index, "rye bread", "-k", "50") == before
+    assert data("retune", index, "--k1", "3", "--b", "0.4", "--power", "0.8")["recipe"]["weighting"]["k1"] == 3
+    after = data("search", index, "rye bread", "-k", "50")
+    assert [hit["score"] for hit in after["hits"]] != [hit["score"] for hit in before["hits"]]
+    good("verify", index)
 
 
 def test_doctor(place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

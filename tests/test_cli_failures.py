@@ -195,11 +195,11 @@ def test_artefact_of_a_newer_version(copy: Path) -> None:
 
 
 def test_damaged_artefact(copy: Path) -> None:
-    file = copy / "postings" / "weights.npy"
+    file = copy / "segments" / "000001" / "codes.npy"
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
-    fails("info", copy, "--verify", code=4, says="postings/weights.npy changed")
+    fails("verify", copy, code=4, says="segments/000001/codes.npy changed")
     file.write_bytes(content[:-10])
     fails("search", copy, "dough", code=4, says="damaged")
 
@@ -325,3 +325,14 @@ def test_no_traceback_as_a_program() -> None:
     done = program("search", "none", "dough", cwd=os.sep)
     assert done.returncode == 3
     assert done.stderr == 'error: no index at "none"; make one: lexent index CORPUS --out none\n'
+
+
+def test_changes_that_cannot_be(copy: Path, place: Path) -> None:
+    fails("add", copy, place / "docs.jsonl", code=2, says='already has a document "d0"; replace it with --upsert')
+    fails("delete", copy, "d0", "nonesuch", code=3, says='no document "nonesuch" among 40')
+    fails("delete", copy.parent / "gone", "d0", code=3, says="no index at")
+    fails("retune", copy, code=2, says="nothing to change; give a setting")
+    fails("retune", copy, "--b", "9", code=2, says="b is 9.0; allowed: from 0 to 4")
+    fails("index", place / "docs.jsonl", "--out", copy.parent / "x", "--memory", "lots", code=2, says="write it as 2GB")
+    fails("search", copy, "dough", "--filter", "yaer>3", code=2, says='no document has the field "yaer"; fields: year')
+    fails("search", copy, "dough", "--filter", "year=abc", code=2, says='"year" holds number values, not text ones')

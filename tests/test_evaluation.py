@@ -204,7 +204,7 @@ def test_a_recipe_ranks_as_plain_bm25_over_its_vectors(own_cache: Path) -> None:
     for row, query in enumerate(PETS.queries):
         for column, document in enumerate(PETS.documents):
             if ((queries[row] > 0) & (documents[column] > 0)).any():
-                assert run[query][document.id] == pytest.approx(expected[row, column], rel=1e-4)
+                assert run[query][document.id] == pytest.approx(expected[row, column], rel=0.03)  # codes of 8 bits
             else:
                 assert document.id not in run.get(query, {})
 

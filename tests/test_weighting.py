@@ -91,18 +91,10 @@ def test_idf_modes() -> None:
     assert idf(df, 10, "okapi")[3] < 0
 
 
-def test_bm25_document_side() -> None:
-    documents = vectors({0: 1.0, 1: 3.0}, {1: 2.0})  # lengths 4 and 2, average 3
-    found = bm25.document_side(documents, BM25(k1=2.0, b=0.5))
-    first, second = 2 * (1 - 0.5 + 0.5 * 4 / 3), 2 * (1 - 0.5 + 0.5 * 2 / 3)
-    np.testing.assert_allclose(found.values, [3 / (1 + first), 9 / (3 + first), 6 / (2 + second)], rtol=1e-6)
-    np.testing.assert_allclose(bm25.document_side(documents, BM25(k1=0.0)).values, 1)
-
-
-def test_documents_without_latents_are_harmless() -> None:
-    found = bm25.document_side(vectors({}, {}), BM25())
-    assert len(found) == 2
-    assert found.values.size == 0
+def test_a_query_saturates_by_k2() -> None:
+    values = np.array([0.5, 2.0], np.float32)
+    np.testing.assert_allclose(bm25.query_side(values, BM25(k2=1.5)), [0.5 * 2.5 / 2.0, 2.0 * 2.5 / 3.5])
+    np.testing.assert_allclose(bm25.query_side(values, BM25()), values)
 
 
 def test_prune_counts_only_latents_that_a_document_has() -> None:

@@ -201,13 +201,21 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """A .npy file, mapped and read-only."""
+    """A .npy file, mapped and read-only; an ArtifactError where it is none."""
     import numpy as np
 
-    if path.stat().st_size <= ArrayWriter._HEADER:  # an empty array cannot be mapped
-        array = np.load(path, allow_pickle=False)
-    else:
-        array = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    try:
+        if path.stat().st_size <= ArrayWriter._HEADER:  # an empty array cannot be mapped
+            array = np.load(path, allow_pickle=False)
+        else:
+            array = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # a damaged header gives errors of many kinds, also of the tokenizer
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ArtifactError(
+            f'"{path.parent}" is damaged: {path.name} is not a readable array ({reason}); check it: lexent verify DIR'
+        ) from error
     array.setflags(write=False)
     found: NDArray[Any] = array
     return found

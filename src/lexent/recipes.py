@@ -70,7 +70,9 @@ class Recipe:
         _check(self.weighting.k1 >= 0, "k1", self.weighting.k1, "0 or more")
         _check(0 <= self.weighting.b <= 4, "b", self.weighting.b, "from 0 to 4")
         _check(self.weighting.k2 is None or self.weighting.k2 > 0, "k2", self.weighting.k2, "above 0, or none")
-        _check(self.weighting.formula in get_args(Formula), "formula", self.weighting.formula, ", ".join(get_args(Formula)))
+        _check(
+            self.weighting.formula in get_args(Formula), "formula", self.weighting.formula, ", ".join(get_args(Formula))
+        )
         _check(self.weighting.idf in get_args(IdfMode), "idf", self.weighting.idf, ", ".join(get_args(IdfMode)))
         _check(self.pool in get_args(Pool), "pool", self.pool, ", ".join(get_args(Pool)))
         _check(0 <= self.prune < 1, "prune", self.prune, "from 0 to below 1")
@@ -93,7 +95,7 @@ class Recipe:
         return Recipe(**{**values, "weighting": BM25(**values["weighting"])})
 
     def changed(self, **settings: Any) -> Recipe:
-        """This recipe with other settings; those that are None stay. k1, b, idf, formula and k2 reach into the weighting."""
+        """This recipe with other settings; those that are None stay. k1, b, idf and others reach into the weighting."""
         given = {name: value for name, value in settings.items() if value is not None}
         formula = {name: given.pop(name) for name in ("k1", "b", "idf", "formula", "k2") if name in given}
         return replace(self, weighting=replace(self.weighting, **formula), **given)

@@ -6,7 +6,10 @@ from typing import Annotated
 
 import typer
 
+from lexent.cli.add import add
+from lexent.cli.compact import compact
 from lexent.cli.concepts import concepts
+from lexent.cli.delete import delete
 from lexent.cli.demo import demo
 from lexent.cli.doctor import doctor
 from lexent.cli.eval import evaluate
@@ -14,8 +17,10 @@ from lexent.cli.explain import explain
 from lexent.cli.failures import Verbs
 from lexent.cli.index import index
 from lexent.cli.info import info
+from lexent.cli.retune import retune
 from lexent.cli.search import search
 from lexent.cli.train import train
+from lexent.cli.verify import verify
 
 app = typer.Typer(
     name="lexent",
@@ -27,12 +32,17 @@ app = typer.Typer(
 )
 app.command("demo")(demo)
 app.command("index")(index)
+app.command("add")(add)
+app.command("delete")(delete)
+app.command("compact")(compact)
+app.command("retune")(retune)
 app.command("search")(search)
 app.command("explain")(explain)
 app.add_typer(concepts, name="concepts")
 app.command("eval")(evaluate)
 app.command("train")(train)
 app.command("info")(info)
+app.command("verify")(verify)
 app.command("doctor")(doctor)
 
 

@@ -29,9 +29,7 @@ def index(
     ] = None,
     text: options.TextColumn = None,
     title: options.TitleColumn = None,
-    id: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help='The column that holds the id; "" numbers the rows.')
-    ] = None,
+    id: options.IdColumn = None,
     encoder: options.EncoderName = None,
     lexicon: options.LexiconName = None,
     recipe: options.RecipeName = "latent-terms",
@@ -46,6 +44,7 @@ def index(
     document_cap: options.DocumentCap = None,
     query_cap: options.QueryCap = None,
     prune: options.Prune = None,
+    memory: options.Memory = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -73,6 +72,7 @@ def index(
         query_cap=query_cap,
         prune=prune,
     )
+    budget = options.bytes_of(memory)
     place = out or default_out(source)
     artifact.check_target(place, kind="index", overwrite=overwrite)
     corpus = read(source, text=text, title=title, id=id)
@@ -84,6 +84,7 @@ def index(
             encoder=encoder,
             lexicon=lexicon,
             recipe=settings,
+            memory=budget,
             progress=meter.counter("indexing", corpus.count()),
             overwrite=overwrite,
         )

@@ -15,15 +15,10 @@ def info(
     path: Annotated[
         Path, typer.Argument(metavar="PATH", help="An index or a lexicon: its folder, or a shipped lexicon's name.")
     ],
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Read every file and compare it with its hash; damage is an error.")
-    ] = False,
     json: options.Json = False,
 ) -> None:
     """Show what an index or a lexicon holds, what it was made with and by which settings."""
-    folder, kind, manifest = _read(path)
-    if verify:
-        _verify(folder, kind, manifest)
+    folder, kind, manifest = read_artefact(path)
     files = manifest.get("files", {})
     found: dict[str, Any] = {
         "path": str(folder),
@@ -31,8 +26,6 @@ def info(
         "bytes": sum(file["size"] for file in files.values()),
         "files": files,
     }
-    if verify:
-        found["verified"] = True
     if json:
         show_json(found)
         return
@@ -43,7 +36,8 @@ def info(
         say_next(command("lexent", "concepts", "list", "--lexicon", path))
 
 
-def _read(path: Path) -> tuple[Path, str, dict[str, Any]]:
+def read_artefact(path: Path) -> tuple[Path, str, dict[str, Any]]:
+    """The folder of an index or a lexicon, which of the two it is, and its manifest."""
     from lexent import artifact
     from lexent.errors import NotFoundError
     from lexent.indexing.manifest import Manifest
@@ -79,18 +73,6 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _verify(folder: Path, kind: str, manifest: dict[str, Any]) -> None:
-    from lexent import artifact
-
-    again = f"lexent index CORPUS --out {folder} --overwrite"
-    if kind == "lexicon":
-        again = f"lexent train TEXTS --out {folder} --overwrite"
-    remedy = f"make it again: {again}"
-    files = manifest["files"]
-    artifact.check_sizes(folder, {name: file["size"] for name, file in files.items()}, remedy=remedy)
-    artifact.check_hashes(folder, {name: file["sha256"] for name, file in files.items()}, remedy=remedy)
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,6 +88,15 @@ Drop = Annotated[
     list[str] | None,
     typer.Option("--drop", metavar="NAME", help="Search without a concept: a name, a word of it, or #ID. Repeatable."),
 ]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Stay within this much memory while documents are packed, for example 2GB; the encoder's comes on top.",
+        show_default=False,
+    ),
+]
 TextColumn = Annotated[
     str | None,
     typer.Option("--text", metavar="COLUMN", help="The column that holds the text.", show_default=False),
@@ -94,6 +104,12 @@ TextColumn = Annotated[
 TitleColumn = Annotated[
     str | None,
     typer.Option("--title", metavar="COLUMN", help='The column that holds the title; "" for none.', show_default=False),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id", metavar="COLUMN", help='The column that holds the id; "" numbers the rows.', show_default=False
+    ),
 ]
 Hits = Annotated[int, typer.Option("-k", "--hits", help="How many documents to give.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs, and nothing else on stdout.")]
@@ -131,6 +147,20 @@ def recipe_of(
         query_cap=query_cap,
         prune=prune,
     )
+
+
+def bytes_of(size: str | None) -> int | None:
+    """Bytes from "2GB", "500 MB" or a bare number."""
+    if size is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", size, re.IGNORECASE)
+    amount = 0.0
+    if found:
+        power = " KMGT".index(found[2].upper() or " ")
+        amount = float(found[1]) * (1024 if found[3] else 1000) ** power
+    if amount < 1e7:
+        raise InputError(f'--memory "{size}" is not a size of 10MB or more; write it as 2GB or 500MB')
+    return int(amount)
 
 
 def steer_of(boost: list[str] | None, drop: list[str] | None) -> dict[str | int, float]:

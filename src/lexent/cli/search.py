@@ -8,6 +8,7 @@ import typer
 
 from lexent.cli import options
 from lexent.cli.console import command, say_next, show, show_json
+from lexent.cli.filters import Filter, filter_of
 
 HIGHLIGHTED = 20
 """Hits whose words are marked: each is encoded again, which takes some milliseconds."""
@@ -19,6 +20,13 @@ def search(
     k: options.Hits = 5,
     boost: options.Boost = None,
     drop: options.Drop = None,
+    filter: Filter = None,
+    subset_idf: Annotated[
+        bool,
+        typer.Option(
+            "--subset-idf", help="With --filter: concepts count by how rare they are among the documents left."
+        ),
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", "-e", help="Show the query's concepts and more of each hit's contributions.")
     ] = False,
@@ -40,9 +48,9 @@ def search(
     """
     from lexent.search import Index
 
-    steer = options.steer_of(boost, drop)
+    steer, where = options.steer_of(boost, drop), filter_of(filter)
     with Index.open(path, encoder=encoder, lexicon=lexicon) as index:
-        found = index.search(options.checked_query(query), k=k, steer=steer)
+        found = index.search(options.checked_query(query), k=k, steer=steer, filter=where, idf_of_subset=subset_idf)
         if json:
             show_json(found.to_dict(contributions=contributions))
             return

@@ -7,8 +7,8 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.np.arrayobj import make_array
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 
 @intrinsic

@@ -161,7 +161,6 @@ def all_scores(
     weights: Weights,
     scores: NDArray[np.int32],
     matched: NDArray[np.bool_],
-    scratch: Scratch,
 ) -> int:
     """The score of every document of a segment, and whether it shares a latent. Weights may be negative."""
     n_query = len(query_ids)
@@ -188,9 +187,7 @@ def all_scores(
 
 
 @njit(cache=True, nogil=True)
-def codes_of(
-    query_ids: NDArray[np.uint32], lists: Lists, document: int, out: NDArray[np.uint8]
-) -> int:
+def codes_of(query_ids: NDArray[np.uint32], lists: Lists, document: int, out: NDArray[np.uint8]) -> int:
     """The codes of one document of a segment for latents that ascend; 0 for those that it lacks."""
     documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
     for chunk in range(len(lists.chunks) - 1):
@@ -347,7 +344,7 @@ def look_up(
     n: int,
     scratch: Scratch,
 ) -> int:
-    """Adds a list to the sums of the chosen documents, which ascend; keeps those of at least `needed`: gives how many."""
+    """Adds a list to the sums of the chosen documents, which ascend; keeps those of at least `needed`: how many?"""
     chosen, sums = scratch.chosen, scratch.sums
     count, kept = np.int64(lists.counts[row]), 0
     if lists.forms[row] == DENSE:

@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +18,11 @@ FILE = "write.lock"
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Holds the lock of an index; a LockedError names the holder where there is another."""
+def writing(folder: Path) -> Iterator[Callable[[], bool]]:
+    """Holds the lock of an index; a LockedError names the holder where there is another.
+
+    Gives a function that says whether the index is still the one that was locked, and not one built in its place.
+    """
     path = folder / FILE
     with artifact.disk_errors(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -34,11 +37,18 @@ def writing(folder: Path) -> Iterator[None]:
         }
         with artifact.disk_errors(path):
             os.ftruncate(handle, 0)
-            os.pwrite(handle, json.dumps(who).encode(), 0) if hasattr(os, "pwrite") else os.write(handle, json.dumps(who).encode())
-        yield
+            os.write(handle, json.dumps(who).encode())
+        yield lambda: path.exists() and os.path.samestat(path.stat(), os.fstat(handle))
         os.ftruncate(handle, 0)
     finally:
         os.close(handle)  # which gives the lock back
+
+
+def check_free(folder: Path) -> None:
+    """Refuses with a LockedError while a process writes to the index at `folder`, if there is one."""
+    if (folder / FILE).exists():
+        with writing(folder):
+            pass
 
 
 def _take(handle: int) -> bool:

@@ -20,6 +20,10 @@ from lexent.errors import ArtifactError
 from lexent.recipes import Recipe
 
 SEGMENTS = "segments"
+NEW = f"{artifact.MANIFEST}.new"
+"""Where a manifest is written before it takes its place."""
+OLDEST = 2
+"""The oldest form of index that this version reads."""
 
 
 class _Part(BaseModel):
@@ -96,10 +100,8 @@ class Manifest(_Part):
 
     def write(self, folder: Path) -> None:
         """Puts this manifest in the place of the one before, in one step, and waits until it is on the disk."""
-        values = self.model_dump()
-        values["hash"] = _hash(values)
-        beside = folder / f"{artifact.MANIFEST}.new"
-        artifact.write_json(beside, values)
+        beside = folder / NEW
+        artifact.write_json(beside, stamped(self.model_dump()))
         with artifact.disk_errors(folder):
             with beside.open("rb") as file:
                 os.fsync(file.fileno())
@@ -110,9 +112,30 @@ class Manifest(_Part):
     def read(folder: Path) -> Manifest:
         """The manifest of the index at `folder`, its files checked for presence and size."""
         raw = artifact.read_manifest(folder, kind="index")
+        while True:
+            manifest = Manifest._parsed(folder, raw)
+            sizes = {name: file.size for name, file in manifest.files.items()}
+            try:
+                artifact.check_sizes(folder, sizes, remedy=_remedy(folder))
+            except (FileNotFoundError, ArtifactError):  # a writer may just have taken away what it replaced
+                before, raw = raw, artifact.read_manifest(folder, kind="index")
+                if raw == before:
+                    raise
+            else:
+                return manifest
+
+    @staticmethod
+    def _parsed(folder: Path, raw: dict[str, Any]) -> Manifest:
+        if raw["format"] < OLDEST:
+            raise ArtifactError(
+                f'"{folder}" was written by lexent {raw.get("lexent", "unknown")}, format {raw["format"]}; '
+                f"this version reads from {OLDEST} on; {_remedy(folder)}"
+            )
+        if stamped(raw) != raw:
+            raise ArtifactError(
+                f'"{folder}" is damaged: {artifact.MANIFEST} changed since it was written; {_remedy(folder)}'
+            )
         try:
-            if raw.pop("hash", None) != _hash(raw):
-                raise ArtifactError(f'"{folder}" is damaged: {artifact.MANIFEST} changed since it was written; {_remedy(folder)}')
             manifest = Manifest.model_validate(raw)
             Recipe.from_dict(manifest.recipe)
         except (ValidationError, TypeError, KeyError) as error:
@@ -120,8 +143,6 @@ class Manifest(_Part):
             raise ArtifactError(
                 f'"{folder}" is damaged: {artifact.MANIFEST} cannot be read ({reason}); {_remedy(folder)}'
             ) from error
-        sizes = {name: file.size for name, file in manifest.files.items()}
-        artifact.check_sizes(folder, sizes, remedy=_remedy(folder))
         return manifest
 
     def changed(self, **values: Any) -> Manifest:
@@ -142,14 +163,23 @@ def now_text() -> str:
 def verify(folder: Path) -> Manifest:
     """Reads every file of the index and compares it with its hash; an ArtifactError names the damaged ones."""
     manifest = Manifest.read(folder)
-    hashes = {name: file.sha256 for name, file in manifest.files.items()}
-    artifact.check_hashes(folder, hashes, remedy=_remedy(folder))
-    return manifest
+    while True:
+        hashes = {name: file.sha256 for name, file in manifest.files.items()}
+        try:
+            artifact.check_hashes(folder, hashes, remedy=_remedy(folder))
+        except (FileNotFoundError, ArtifactError):  # a writer may just have taken away what it replaced
+            before, manifest = manifest, Manifest.read(folder)
+            if manifest == before:
+                raise
+        else:
+            return manifest
 
 
-def _hash(values: dict[str, Any]) -> str:
-    text = json.dumps(values, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+def stamped(values: dict[str, Any]) -> dict[str, Any]:
+    """A manifest's values with their hash."""
+    rest = {name: value for name, value in values.items() if name != "hash"}
+    text = json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return {**rest, "hash": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def _remedy(folder: Path) -> str:

@@ -188,9 +188,7 @@ def _fill_gaps(
 
 
 @njit(cache=True, nogil=True)
-def unpack(
-    lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]
-) -> int:
+def unpack(lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]) -> int:
     """The postings of one list that is `valid`; gives how many. The outputs have 2 * CHUNK places."""
     count, n = np.int64(lists.counts[row]), 0
     if lists.forms[row] == GAPS:
@@ -234,16 +232,18 @@ def valid(lists: Lists, chunk: int, row: int) -> bool:
     if lists.forms[row] == SPARSE:
         return place + count <= stop[2] - start[2]
     n_documents = stop[0] - start[0]
-    return lists.forms[row] == DENSE and place + bitmap_words(n_documents) + rank_words(n_documents) <= stop[4] - start[4]
+    return (
+        lists.forms[row] == DENSE and place + bitmap_words(n_documents) + rank_words(n_documents) <= stop[4] - start[4]
+    )
 
 
 @njit(cache=True, nogil=True)
 def unpack_chunk(
     lists: Lists, chunk: int, keep: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64], int]:
-    """The documents of a chunk that are kept, each with its latents ascending and their codes. The last is -1 if damaged.
+    """The documents of a chunk that are kept, each with its latents ascending and their codes, and how many those are.
 
-    keep has a place for each of the 65,536 documents that a chunk can name.
+    -1 in the last place says that the chunk is damaged. keep has a place for each document that a chunk can name.
     """
     documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
     ends = np.zeros(CHUNK + 1, np.int64)

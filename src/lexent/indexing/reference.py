@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,7 @@ from lexent.recipes import Recipe
 def lengths(codes: Codes, recipe: Recipe) -> NDArray[np.float16]:
     """The length of each document: the sum of its values after the transform."""
     values = scale.transformed(recipe)
-    sums = [values[codes.codes[start:stop]].sum() for start, stop in zip(codes.offsets, codes.offsets[1:], strict=False)]
+    sums = [values[codes.codes[start:stop]].sum() for start, stop in pairwise(codes.offsets)]
     return np.minimum(np.array(sums, np.float64), 65_504).astype(np.float16)
 
 

@@ -1,8 +1,8 @@
 """The scales that an index keeps its numbers on: codes for values, shifts for lengths, whole numbers for scores.
 
 A value is kept as a code of 8 bits on a logarithmic scale, 16 steps to the doubling: at most 2.2 % from the value it
-stands for. Since a document-side weight is a function of value / divisor of its document, and the divisor too is kept on
-that scale, a weight is found by an addition: curve[code + shift]. Codes hold values before the transform, so k1, b,
+stands for. Since a document-side weight is a function of value / divisor of its document, and the divisor too is kept
+on that scale, a weight is found by an addition: curve[code + shift]. Codes hold values before the transform, so k1, b,
 the transform and the collection's average length can change without the codes changing.
 """
 
@@ -18,7 +18,7 @@ from lexent.recipes import Recipe
 STEPS = 16
 """Codes to a doubling of the value."""
 LOWEST = -8.0
-"""The base-2 logarithm of the value of code 1; 255 stands for 2 ** 7.875, about 235. Values beyond the ends are moved."""
+"""The base-2 logarithm of the value of code 1; 255 stands for 2 ** 7.875, about 235. Others are moved to the ends."""
 NEUTRAL = 96
 """The shift of a document whose divisor is 1."""
 CURVE = 512
@@ -33,7 +33,8 @@ VALUES: NDArray[np.float64] = np.concatenate([[0.0], 2.0 ** (np.arange(255) / ST
 def encode(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     """The codes of values above 0."""
     steps = np.rint((np.log2(values) - np.float32(LOWEST)) * np.float32(STEPS))
-    return (np.clip(steps, 0, 254) + 1).astype(np.uint8)
+    codes: NDArray[np.uint8] = (np.clip(steps, 0, 254) + 1).astype(np.uint8)
+    return codes
 
 
 def transformed(recipe: Recipe) -> NDArray[np.float64]:

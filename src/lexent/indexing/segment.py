@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -143,7 +144,7 @@ class Segment:
             n = int(starts[chunk + 1] - starts[chunk])
             wanted[:n] = True if keep is None else keep[starts[chunk] : starts[chunk + 1]]
             ids, codes, offsets, outcome = packing.unpack_chunk(self.lists, chunk, wanted)
-            if outcome < 0:
+            if outcome < 0 or (len(ids) and not 0 <= ids.min() <= ids.max() < self.size):
                 raise damaged()
             yield Codes(ids, codes, offsets)
 
@@ -220,7 +221,9 @@ class Packer:
         self._df = np.zeros(size, np.int64)
         self.length_units = 0
         self._parts: dict[str, artifact.ArrayWriter | list[NDArray[Any]]] = {
-            name: [] if folder is None else artifact.ArrayWriter(folder / f"{name}.npy", np.dtype(dtype), _WIDTHS.get(name))
+            name: []
+            if folder is None
+            else artifact.ArrayWriter(folder / f"{name}.npy", np.dtype(dtype), _WIDTHS.get(name))
             for name, dtype in _TYPES.items()
         }
 
@@ -255,7 +258,8 @@ class Packer:
         """Closes the files without finishing them."""
         for part in self._parts.values():
             if isinstance(part, artifact.ArrayWriter):
-                part.abandon()
+                with suppress(OSError):  # a full disk refuses what is still held
+                    part.abandon()
 
     def _flush(self) -> None:
         if self._n_waiting:
@@ -290,7 +294,11 @@ class Packer:
         bands = (np.searchsorted(edges, lengths, side="right") - 1).astype(np.uint8)
         starts, documents, posting_codes = packing.invert(codes.ids, codes.codes, codes.offsets, self.size)
         latents, forms, counts, places, code_places, sizes = packing.plan(starts, documents, n)
-        shorts, packed, words = np.zeros(sizes[0], np.uint16), np.zeros(sizes[1], np.uint8), np.zeros(sizes[2], np.uint64)
+        shorts, packed, words = (
+            np.zeros(sizes[0], np.uint16),
+            np.zeros(sizes[1], np.uint8),
+            np.zeros(sizes[2], np.uint64),
+        )
         maxima = np.zeros((len(latents), BANDS), np.uint8)
         packing.fill(
             starts, documents, posting_codes, bands, latents, forms, places, code_places, shorts, packed, words, maxima
@@ -299,7 +307,7 @@ class Packer:
         self.length_units += scale.length_units(lengths)
         ends = self._starts[-1] + [n, len(latents), *sizes]
         self._starts = np.concatenate([self._starts, ends[None]])
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "latents": latents,
             "forms": forms,
             "counts": counts,
@@ -333,13 +341,7 @@ def repacked(segment: Segment, recipe: Recipe) -> Segment:
 
 def _mapped(folder: Path, name: str) -> NDArray[Any]:
     path, width = folder / f"{name}.npy", _WIDTHS.get(name)
-    try:
-        array = artifact.map_array(path)
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError, EOFError) as error:
-        raise ArtifactError(f'"{folder}" is damaged: {path.name} is not a readable array ({error}); {REMEDY}') from error
+    array = artifact.map_array(path)
     if array.dtype != _TYPES[name] or array.ndim != (2 if width else 1) or (width and array.shape[1] != width):
         raise ArtifactError(f'"{folder}" is damaged: {path.name} is {array.dtype}{list(array.shape)}; {REMEDY}')
     return array
-

@@ -38,7 +38,7 @@ class Snapshot:
             try:
                 return _opened(path, manifest)
             except (FileNotFoundError, ArtifactError) as error:
-                if Manifest.read(path).generation == manifest.generation:
+                if Manifest.read(path) == manifest:
                     if isinstance(error, ArtifactError):
                         raise
                     raise ArtifactError(f'"{path}" is damaged: {error}; {REMEDY}') from error
@@ -96,6 +96,13 @@ class Snapshot:
                 f'no document has the field "{unknown[0]}"; fields: {", ".join(sorted(known)) or "none"}; '
                 "fields come from the columns and metadata that were indexed"
             )
+        for name, asked in where.kinds.items():
+            there = {kind for store in self.stores for kind in store.field_kinds(name)}
+            if asked and there and not asked & there:
+                raise InputError(
+                    f'the field "{name}" holds {" and ".join(sorted(there))} values, not {" or ".join(sorted(asked))} '
+                    f'ones; quote a text, as in {{"{name}": "2019"}}, and leave a number bare'
+                )
         return [store.matching(where) for store in self.stores]
 
     def _locate(self, position: int) -> tuple[int, int]:
@@ -109,7 +116,7 @@ def _opened(path: Path, manifest: Manifest) -> Snapshot:
     for part in manifest.segments:
         folder = path / SEGMENTS / part.name
         segments.append(Segment.open(folder, size=size, n_documents=part.documents, length_units=part.length_units))
-        deleted.append(load_deleted(folder, part))
+        deleted.append(load_deleted(folder, part, size=size))
         stores.append(Documents(folder))
         if len(stores[-1]) != part.documents:
             raise ArtifactError(
@@ -118,12 +125,17 @@ def _opened(path: Path, manifest: Manifest) -> Snapshot:
     return Snapshot(path, manifest, tuple(segments), tuple(deleted), tuple(stores))
 
 
-def load_deleted(folder: Path, part: SegmentPart) -> Deleted | None:
+def _sound(df: NDArray[np.int64], size: int, n_deleted: int) -> bool:
+    return not len(df) or bool((df >= 0).all() and (df[:, 0] < size).all() and (df[:, 1] <= n_deleted).all())
+
+
+def load_deleted(folder: Path, part: SegmentPart, *, size: int) -> Deleted | None:
     if part.deleted is None:
         return None
     bits, df = artifact.map_array(folder / part.deleted.mask), artifact.map_array(folder / part.deleted.df)
-    good = bits.dtype == np.uint8 and bits.shape == ((part.documents + 7) // 8,) and df.dtype == np.int64 and df.ndim == 2
+    good = bits.dtype == np.uint8 and bits.shape == ((part.documents + 7) // 8,)
+    good = good and df.dtype == np.int64 and df.ndim == 2 and df.shape[1] == 2
     mask = np.unpackbits(bits, count=part.documents).astype(bool) if good else np.empty(0, bool)
-    if not good or df.shape[1] != 2 or int(mask.sum()) != part.deleted.documents:
+    if not good or int(mask.sum()) != part.deleted.documents or not _sound(df, size, part.deleted.documents):
         raise ArtifactError(f'"{folder}" is damaged: {part.deleted.mask} does not fit its segment; {REMEDY}')
     return Deleted(mask, df, part.deleted.length_units)

@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
 
 from lexent import artifact
+from lexent.errors import LexentError, LockedError, WriteError
 from lexent.indexing.documents import DocumentWriter
 from lexent.indexing.lock import writing
-from lexent.indexing.manifest import SEGMENTS, Counts, DeletedPart, FilePart, Manifest, SegmentPart
+from lexent.indexing.manifest import NEW, SEGMENTS, Counts, DeletedPart, FilePart, Manifest, SegmentPart
 from lexent.indexing.segment import Codes, Deleted, Packer, Segment
 from lexent.indexing.snapshot import Snapshot, load_deleted
 from lexent.indexing.statistics import Statistics
@@ -43,18 +44,28 @@ class SegmentWriter:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        self.documents.close()
-        if kind is None:
-            self.packer.close()
-            artifact.sync(self.folder)
-        else:
-            self.packer.abandon()
-            self.discard()
+        try:
+            if kind is None:
+                self.documents.close()
+                self.packer.close()
+                with artifact.disk_errors(self.folder):
+                    artifact.sync(self.folder)
+                    artifact.sync_folder(self.folder.parent)
+        except BaseException:
+            self._abandon()
+            raise
+        if kind is not None:
+            self._abandon()
 
     def add(self, documents: Sequence[Document], codes: Callable[[], Codes]) -> None:
         """Adds documents, and then their codes: those are dear, and a bad document is found before."""
         self.documents.add(documents)
         self.packer.add(codes())
+
+    def _abandon(self) -> None:
+        self.documents.__exit__(BaseException)
+        self.packer.abandon()
+        self.discard()
 
     def discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -76,7 +87,7 @@ class Writer:
 
     def __enter__(self) -> Writer:
         Manifest.read(self.path)  # before the lock file is made: this must be an index
-        self._stack.enter_context(writing(self.path))
+        self._held = self._stack.enter_context(writing(self.path))
         try:
             self.snapshot = Snapshot.open(self.path)
             self._clean()
@@ -85,9 +96,11 @@ class Writer:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self.snapshot.close()
-        self._stack.close()
+        with self._stack:
+            if kind is not None:
+                self._clean()
 
     @property
     def recipe(self) -> Recipe:
@@ -120,8 +133,11 @@ class Writer:
 
     def tidy(self) -> None:
         """Merges neighbours of about one size, and what is mostly deleted: so the number of segments stays small."""
-        while (due := due_for_merging(self.snapshot.manifest.segments)) is not None:
-            self._merge(*due)
+        try:
+            while (due := due_for_merging(self.snapshot.manifest.segments)) is not None:
+                self._merge(*due)
+        except WriteError:  # no space for that: what was committed stands, and the next change tries again
+            self._clean()
 
     # --- how ---------------------------------------------------------------------------------------------------
 
@@ -167,7 +183,9 @@ class Writer:
                         progress(len(codes))
                 writer.documents.copy(store, np.arange(segment.n_documents) if keep is None else np.flatnonzero(keep))
         parts = list(snapshot.manifest.segments)
-        self._commit([*parts[:start], *([writer.part()] if writer.packer.n_documents else []), *parts[stop:]], recipe=recipe)
+        self._commit(
+            [*parts[:start], *([writer.part()] if writer.packer.n_documents else []), *parts[stop:]], recipe=recipe
+        )
 
     def _segment_writer(self, recipe: Recipe) -> SegmentWriter:
         folder = self.path / SEGMENTS / f"{self.snapshot.manifest.generation + 1:06d}"
@@ -176,22 +194,29 @@ class Writer:
 
     def _commit(self, parts: Sequence[SegmentPart], *, recipe: Recipe | None = None) -> None:
         manifest = committed(self.path, parts, before=self.snapshot.manifest, recipe=recipe or self.recipe)
+        if not self._held():
+            raise LockedError(
+                f'"{self.path}" was replaced by another process meanwhile; nothing was changed; try again'
+            )
         manifest.write(self.path)
         self.snapshot.close()
         self.snapshot = Snapshot.open(self.path)
         self._clean()
 
     def _clean(self) -> None:
-        """Removes what no manifest names: what was merged, and what a killed writer left."""
-        named = {str(self.path / name) for name in self.snapshot.manifest.files}
-        kept = {part.name for part in self.snapshot.manifest.segments}
-        for folder in (self.path / SEGMENTS).iterdir():
-            if folder.name not in kept:
-                shutil.rmtree(folder, ignore_errors=True)
-                continue
-            for path in folder.iterdir():
-                if str(path) not in named:
-                    path.unlink(missing_ok=True)
+        """Removes what the manifest does not name: what was merged, and what a killed or failed writer left."""
+        with suppress(OSError, LexentError):  # what stays now is removed by the next writer
+            manifest = Manifest.read(self.path)
+            named = {str(self.path / name) for name in manifest.files}
+            kept = {part.name for part in manifest.segments}
+            (self.path / NEW).unlink(missing_ok=True)
+            for folder in (self.path / SEGMENTS).iterdir():
+                if folder.name not in kept:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    continue
+                for path in folder.iterdir():
+                    if str(path) not in named:
+                        path.unlink(missing_ok=True)
 
 
 def due_for_merging(parts: Sequence[SegmentPart]) -> tuple[int, int] | None:
@@ -218,7 +243,7 @@ def committed(path: Path, parts: Sequence[SegmentPart], *, before: Manifest, rec
             key = f"{SEGMENTS}/{part.name}/{name}"
             files[key] = before.files.get(key) or FilePart(**artifact.describe_file(folder / name))
         segments.append(Segment.open(folder, size=size, n_documents=part.documents, length_units=part.length_units))
-        deleted.append(load_deleted(folder, part))
+        deleted.append(load_deleted(folder, part, size=size))
     found = Statistics.of(segments, deleted, size=size)
     return before.changed(
         recipe=recipe.to_dict(),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lexent import artifact
 from lexent.errors import InputError
+from lexent.indexing.lock import check_free
 from lexent.indexing.manifest import SEGMENTS, Counts, EncoderPart, LexiconPart, Manifest, now_text
 from lexent.indexing.segment import Codes
 from lexent.indexing.writer import SegmentWriter, committed
@@ -40,6 +41,7 @@ def build(
     overwrite: bool,
 ) -> tuple[Encoder, Lexicon]:
     """Writes the index to `out`, whole or not at all. Encoder and lexicon are loaded once a first document is there."""
+    check_free(out)
     with artifact.new_folder(out, kind="index", overwrite=overwrite) as folder:
         chunks = in_chunks(documents)
         first = next(chunks, None)
@@ -47,7 +49,9 @@ def build(
             raise InputError("there are no documents to index; give at least one, with an id and a text")
         loaded_encoder, loaded_lexicon = load_encoder(encoder), load_lexicon(lexicon)
         loaded_lexicon.check(loaded_encoder)
-        with SegmentWriter(folder / SEGMENTS / "000001", size=loaded_lexicon.size, recipe=recipe, memory=memory) as writer:
+        with SegmentWriter(
+            folder / SEGMENTS / "000001", size=loaded_lexicon.size, recipe=recipe, memory=memory
+        ) as writer:
             for chunk in chain([first], chunks):
                 writer.add(chunk, partial(codes_of, chunk, loaded_encoder, loaded_lexicon, recipe, progress))
         empty = Manifest(
@@ -74,6 +78,7 @@ def build(
             files={},
         )
         committed(folder, [writer.part()], before=empty, recipe=recipe).write(folder)
+        check_free(out)  # again: what a writer adds meanwhile must not end up in the folder that takes its place
     return loaded_encoder, loaded_lexicon
 
 

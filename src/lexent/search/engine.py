@@ -14,7 +14,7 @@ from lexent import recipes
 from lexent.errors import InputError, MismatchError, NotFoundError
 from lexent.indexing.filters import Filter
 from lexent.indexing.manifest import Manifest, verify
-from lexent.indexing.segment import repacked
+from lexent.indexing.segment import Deleted, repacked
 from lexent.indexing.snapshot import Snapshot
 from lexent.indexing.writer import Writer
 from lexent.recipes import Recipe
@@ -47,10 +47,12 @@ class View:
         self.parts = parts
         stored = Recipe.from_dict(self.manifest.recipe)
         self.recipe = recipes.retuned(stored, settings or {})
-        segments = snapshot.segments
+        segments, deleted = snapshot.segments, snapshot.deleted
         if (self.recipe.power, self.recipe.document_cap) != (stored.power, stored.document_cap):
             segments = tuple(repacked(segment, self.recipe) for segment in segments)
-        self.searcher = Searcher(segments, self.recipe, size=self.manifest.lexicon.size, deleted=snapshot.deleted)
+            pairs = zip(segments, deleted, strict=True)
+            deleted = tuple(None if gone is None else Deleted.of(segment, gone.mask) for segment, gone in pairs)
+        self.searcher = Searcher(segments, self.recipe, size=self.manifest.lexicon.size, deleted=deleted)
 
     @property
     def encoder(self) -> Encoder:
@@ -257,8 +259,8 @@ class Index:
     ) -> Results:
         """The k best documents for a query, or all that share a concept with it where those are fewer.
 
-        steer: factors by concept; see `lexent.search.steering`. filter: only documents whose metadata match, for example
-        {"year": {"gte": 2019}, "lang": "en"}. idf_of_subset: concepts count by how rare they are among those.
+        steer: factors by concept; see `lexent.search.steering`. filter: only documents whose metadata match, for
+        example {"year": {"gte": 2019}, "lang": "en"}. idf_of_subset: concepts count by how rare they are among those.
         """
         return self.view.search_many([query], k=k, steer=steer, where=filter, idf_of_subset=idf_of_subset)[0]
 
@@ -307,7 +309,7 @@ class Index:
 
     def refresh(self) -> bool:
         """Shows what was changed since this was opened; says whether anything was."""
-        if Manifest.read(self.path).generation == self.manifest.generation:
+        if Manifest.read(self.path) == self.manifest:
             return False
         snapshot = Snapshot.open(self.path)
         self._parts.check(snapshot.manifest)
@@ -339,6 +341,7 @@ class Index:
         """
         replaced: list[int] = []
         with Writer(self.path, memory=memory) as writer:
+            self._parts.check(writer.snapshot.manifest)
             with writer.new_segment() as segment:
                 for chunk in builder.in_chunks(documents):
                     there = writer.snapshot.positions([document.id for document in chunk])
@@ -348,7 +351,7 @@ class Index:
                             "(index.upsert), or give it another id"
                         )
                     replaced += there.values()
-                    segment.add(chunk, partial(self._codes, chunk, progress))
+                    segment.add(chunk, partial(self._codes, chunk, writer.recipe, progress))
             count = segment.packer.n_documents
             if count:
                 writer.append(segment.part(), replaced=replaced)
@@ -397,8 +400,7 @@ class Index:
                 writer.retune(recipe)
         self.refresh()
 
-    def _codes(self, documents: list[Document], progress: builder.Progress | None) -> Any:
-        recipe = Recipe.from_dict(self.manifest.recipe)
+    def _codes(self, documents: list[Document], recipe: Recipe, progress: builder.Progress | None) -> Any:
         return builder.codes_of(documents, self.encoder, self.lexicon, recipe, progress)
 
 

@@ -65,15 +65,15 @@ class Searcher:
     def from_vectors(document_vectors: SparseVectors, recipe: Recipe) -> Searcher:
         """In memory, from documents that are pooled, not yet transformed."""
         size = document_vectors.size
-        return Searcher(
-            [Segment.pack(Codes.of(document_vectors, recipe), size=size, recipe=recipe)], recipe, size=size
-        )
+        return Searcher([Segment.pack(Codes.of(document_vectors, recipe), size=size, recipe=recipe)], recipe, size=size)
 
     @property
     def n_postings(self) -> int:
         return int(self.df.sum())
 
-    def query_weights(self, query_vectors: SparseVectors, *, factors: NDArray[np.float64] | None = None) -> SparseVectors:
+    def query_weights(
+        self, query_vectors: SparseVectors, *, factors: NDArray[np.float64] | None = None
+    ) -> SparseVectors:
         """Queries that are pooled, transformed and capped, times idf. Pruned and unknown latents weigh 0."""
         factors = self.factors if factors is None else factors
         known = query_vectors.ids < len(factors)
@@ -127,7 +127,8 @@ class Searcher:
 
         Deleted documents share nothing.
         """
-        return self._all(*self._scaled(ids, weights), self._live)
+        latents, scaled, factor = self._scaled(ids, weights)
+        return self._all(latents, scaled, factor, self._live)
 
     def contributions(
         self, position: int, ids: NDArray[np.int32], weights: NDArray[np.float32]
@@ -207,16 +208,11 @@ class Searcher:
         scratch = self._borrow()
         try:
             for place, segment in enumerate(self.segments):
-                mask, base = masks[place], int(self.bases[place])
-                if len(mask) and np.count_nonzero(mask) <= FEW:
-                    outcome = kernels.top_of_few(
-                        latents, scaled, segment.lists, self._weights_of(place), np.flatnonzero(mask), base, best, who, state, scratch
-                    )
-                else:
-                    outcome = kernels.top(
-                        latents, scaled, segment.lists, self._weights_of(place), mask, base, best, who, state, scratch
-                    )
-                if outcome < 0:
+                weighed, mask, base = self._weights_of(place), masks[place], int(self.bases[place])
+                few = len(mask) > 0 and np.count_nonzero(mask) <= FEW
+                search: Any = kernels.top_of_few if few else kernels.top
+                which = np.flatnonzero(mask) if few else mask
+                if search(latents, scaled, segment.lists, weighed, which, base, best, who, state, scratch) < 0:
                     raise damaged()
         finally:
             self._scratch.append(scratch)
@@ -231,17 +227,13 @@ class Searcher:
 
         n = int(self.bases[-1])
         scores, matched = np.zeros(n, np.int32), np.zeros(n, np.bool_)
-        scratch = self._borrow()
-        try:
-            for place, segment in enumerate(self.segments):
-                part = slice(self.bases[place], self.bases[place + 1])
-                weights = self._weights_of(place)
-                if kernels.all_scores(latents, scaled, segment.lists, weights, scores[part], matched[part], scratch) < 0:
-                    raise damaged()
-                if len(masks[place]):
-                    matched[part] &= masks[place]
-        finally:
-            self._scratch.append(scratch)
+        for place, segment in enumerate(self.segments):
+            part = slice(self.bases[place], self.bases[place + 1])
+            weighed, into = self._weights_of(place), (scores[part], matched[part])
+            if kernels.all_scores(latents, scaled, segment.lists, weighed, *into) < 0:
+                raise damaged()
+            if len(masks[place]):
+                matched[part] &= masks[place]
         return np.where(matched, scores / factor, 0.0), matched
 
     def _weights_of(self, place: int) -> Any:
@@ -270,4 +262,3 @@ class Searcher:
                 chosen=np.zeros(CHUNK, np.int64),
                 sums=np.zeros(CHUNK, np.int32),
             )
-
