@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow check bench install clean
+.PHONY: demo test test-slow check bench bench-index bench-growth install clean
 
 install: $(VENV)/.installed
 
@@ -30,6 +30,19 @@ check: install
 
 bench: install
 	$(BIN)/python benchmarks/indexing.py
+
+# The page docs/benchmarks.md is written by these two. VECTORS: a folder as benchmarks/vectors.py describes it.
+VECTORS ?= ../shared/bench
+
+bench-index: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.engine $(VECTORS) --docs docs/benchmarks.md
+
+bench-growth: install
+	$(BIN)/python -m benchmarks.growth $(VECTORS) --docs docs/benchmarks.md
+
+$(VENV)/.bench: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
+	touch $@
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

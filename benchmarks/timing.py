@@ -1,0 +1,54 @@
+"""How long queries take, one after the other on one thread."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Milliseconds a query, over some queries."""
+
+    mean: float
+    p50: float
+    p99: float
+
+    @staticmethod
+    def of(rounds: Sequence[NDArray[np.float64]]) -> Times:
+        """From rounds of the same queries: each query's median over the rounds counts."""
+        taken = np.median(np.stack(rounds), axis=0)
+        return Times(float(taken.mean()), float(np.median(taken)), float(np.percentile(taken, 99)))
+
+    def as_dict(self) -> dict[str, float]:
+        return {name: round(value, 4) for name, value in asdict(self).items()}
+
+
+def ask(search: Callable[[int], Any], n: int) -> NDArray[np.float64]:
+    """Asks queries 0 to n, and gives how many milliseconds each took."""
+    taken = np.empty(n)
+    for number in range(n):
+        began = time.perf_counter()
+        search(number)
+        taken[number] = time.perf_counter() - began
+    return taken * 1e3
+
+
+def one_core() -> None:
+    """Keeps this process and all its threads on one core. To be called before anything starts threads."""
+    for name in (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "RAYON_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    ):
+        os.environ[name] = "1"
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
