@@ -119,9 +119,9 @@ class Race:
         )[2]
         lexent.open()
         rows = lexent.stored(baked)
-        self._lexent_stored: Any = (rows, rows.tocsc())
-        self.exact = {workload.name: self._lexent_exact(workload) for workload in workloads}
-        self._lexent_stored = None
+        columns = rows.tocsc()
+        self.exact = {workload.name: self._lexent_exact(workload, rows, columns) for workload in workloads}
+        del rows, columns
         _say(f"Lexent: built in {self.build_s:.1f} s, exact {self.exact}")
 
     def run(self, peer: Any) -> None:
@@ -202,7 +202,7 @@ class Race:
         """The share of queries that a peer answers rightly, or its recall where it cannot be held to that."""
         truth, numbers = self._truth(peer, workload), range(len(workload.queries))
         judge = truth.recall if peer.judged_by_recall else truth.holds
-        return sum(judge(number, peer.ids(search(number))) for number in numbers) / len(numbers)
+        return float(sum(judge(number, peer.ids(search(number))) for number in numbers) / len(numbers))
 
     def _truth(self, peer: Any, workload: Workload) -> Any:
         """The best scores over the weights that a system keeps; those of the peers in float32 are the same."""
@@ -223,7 +223,7 @@ class Race:
             self.truths[peer.unit_queries, workload.name] = truth
         return truth
 
-    def _lexent_exact(self, workload: Workload) -> float:
+    def _lexent_exact(self, workload: Workload, rows: Any, columns: Any) -> float:
         """The share of queries whose documents and scores are those of all documents scored, ties in document order.
 
         The scores of all documents come from the engine's own whole numbers and, within rounding, from float64 sums
@@ -236,7 +236,7 @@ class Race:
 
         searcher, right = self.lexent.searcher, 0
         weighted = [searcher.query_weights(query.vectors).of(0) for query in workload.queries]
-        truth = Truth(*self._lexent_stored, [Query(*pair) for pair in weighted], workload.k)
+        truth = Truth(rows, columns, [Query(*pair) for pair in weighted], workload.k)
         search = self.lexent.searching(workload.queries, workload.k)
         for number, (ids, weights) in enumerate(weighted):
             answer, (scores, matched) = search(number), searcher.scores(ids, weights)

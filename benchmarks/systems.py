@@ -301,7 +301,7 @@ class Bmp(System):
 
     @staticmethod
     def _quantised(baked: Baked) -> NDArray[np.int64]:
-        data = baked.rows.data
+        data: NDArray[np.float32] = baked.rows.data
         return np.maximum(1, np.ceil(data * np.float32(255 / data.max()))).astype(np.int64)
 
 
