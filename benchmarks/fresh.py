@@ -111,5 +111,5 @@ def peak_memory() -> int:
 
 if __name__ == "__main__":
     verb, vectors, folder, *rest = sys.argv[1:]
-    run = {"build": build, "open": open_}[verb]
+    run: Any = {"build": build, "open": open_}[verb]
     print(json.dumps(run(Path(vectors), Path(folder), *map(int, rest))))

@@ -89,19 +89,14 @@ class Lexent(System):
         return sum(segment.bytes + segment.n_documents for segment in self.searcher.segments)
 
     def stored(self, baked: Baked) -> Any:
-        """The weights that its files stand for, the slow way; idf stands on the side of the queries."""
+        """The weights that its files stand for, by the slow twin; idf stands on the side of the queries."""
         from scipy.sparse import csr_matrix
 
-        from lexent.indexing import reference, scale
+        from lexent.indexing import reference
+        from lexent.indexing.segment import Codes
 
-        parts = list(self.searcher.segments[0].unpack())
-        lengths = np.concatenate([reference.lengths(part, RECIPE) for part in parts])
-        shifts = scale.shifts(lengths, scale.average_length(scale.length_units(lengths), len(lengths)), RECIPE)
-        counts = np.concatenate([np.diff(part.offsets) for part in parts])
-        codes = np.concatenate([part.codes for part in parts])
-        places = codes + np.repeat(shifts.astype(np.uint16), counts)
-        ids, offsets = np.concatenate([part.ids for part in parts]), np.concatenate([[0], counts.cumsum()])
-        return csr_matrix((scale.curve(RECIPE)[places], ids, offsets), shape=(len(counts), SIZE))
+        codes = Codes.concatenate(list(self.searcher.segments[0].unpack()))
+        return csr_matrix((reference.weights(codes, RECIPE), codes.ids, codes.offsets), shape=(len(codes), SIZE))
 
 
 class NumbaScan(System):
@@ -302,7 +297,8 @@ class Bmp(System):
     @staticmethod
     def _quantised(baked: Baked) -> NDArray[np.int64]:
         data: NDArray[np.float32] = baked.rows.data
-        return np.maximum(1, np.ceil(data * np.float32(255 / data.max()))).astype(np.int64)
+        quantised: NDArray[np.int64] = np.maximum(1, np.ceil(data * np.float32(255 / data.max()))).astype(np.int64)
+        return quantised
 
 
 class Seismic(System):

@@ -49,9 +49,10 @@ def test_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
             "id": "a",
             "title": "Statins and dementia",
             "text": "In a cohort, statins did not prevent dementia.",
+            "year": 2019,
         },
-        {"id": "b", "title": "A mouse model", "text": "In mice, lovastatin lowered cholesterol."},
-        {"id": "c", "title": "Bridges", "text": "How suspension bridges carry wind load."},
+        {"id": "b", "title": "A mouse model", "text": "In mice, lovastatin lowered cholesterol.", "year": 2012},
+        {"id": "c", "title": "Bridges", "text": "How suspension bridges carry wind load.", "year": 2020},
     ]
     (tmp_path / "papers.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in papers))
     folder = tmp_path / "collection"

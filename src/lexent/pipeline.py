@@ -49,12 +49,17 @@ def represent(
 def code(
     texts: Sequence[str], states: States, *, kind: Kind, encoder: Encoder, lexicon: Lexicon, recipe: Recipe
 ) -> RowCodes:
-    """The codes of the states of some texts, as they are pooled: function words of a query count for less."""
-    from lexent.function_words import token_weights
-
+    """The codes of the states of some texts, as they are pooled: some tokens of a query count for more than others."""
     codes = lexicon.codes(states, k=recipe.k_for(kind))
-    if kind != "query" or recipe.level != "tokens" or recipe.function_words == 1:
+    if kind != "query" or recipe.level != "tokens":
         return codes
-    tokens = encoder.tokenize(texts, kind=kind, specials=recipe.specials)
-    weights = [token_weights(found, recipe.function_words) for found in tokens]
-    return replace(codes, values=codes.values * np.concatenate([*weights, np.empty(0, np.float32)])[:, None])
+    weights = np.ones(len(codes.values), np.float32)
+    if recipe.function_words != 1:
+        from lexent.function_words import token_weights
+
+        tokens = encoder.tokenize(texts, kind=kind, specials=recipe.specials)
+        weights *= np.concatenate([*(token_weights(found, recipe.function_words) for found in tokens), weights[:0]])
+    mean = lexicon.sae.config.mean_length
+    if recipe.emphasis and mean > 0:
+        weights *= (states.values.float().norm(dim=1).cpu().numpy() / mean) ** recipe.emphasis
+    return replace(codes, values=codes.values * weights[:, None])

@@ -20,7 +20,7 @@ class BM25:
 
     k1: float = 1.0
     """How soon a concept that a document repeats stops adding to the score; higher is later."""
-    b: float = 0.5
+    b: float = 0.4
     """How much long documents are held back; 0 not at all, 1 fully."""
     idf: IdfMode = "lucene"
     """How rare concepts count for more than common ones."""
@@ -47,6 +47,8 @@ class Recipe:
     """pool: how the codes of a text's tokens become one vector."""
     function_words: float = 0.5
     """pool: weight of function words and punctuation in a query; 1 makes them count as any other word."""
+    emphasis: float = 0.5
+    """pool: tokens of a query count by the length of their state over the mean, to this power; 0 makes them equal."""
     power: float = 0.5
     """pool: the exponent of the transform after pooling; 0.5 is the square root, 1 the identity."""
     query_power: float | None = 0.7
@@ -64,6 +66,7 @@ class Recipe:
         _check(self.k >= 1, "k", self.k, "1 or more")
         _check(self.query_k is None or self.query_k >= 1, "query_k", self.query_k, "1 or more, or none")
         _check(0 <= self.function_words <= 1, "function_words", self.function_words, "from 0 to 1")
+        _check(0 <= self.emphasis <= 4, "emphasis", self.emphasis, "from 0 to 4")
         _check(0 < self.power <= 2, "power", self.power, "above 0, at most 2")
         other = self.query_power
         _check(other is None or 0 < other <= 2, "query_power", other, "above 0, at most 2, or none")
@@ -107,7 +110,7 @@ def _check(good: bool, name: str, given: object, allowed: str) -> None:
 
 
 TUNABLE = (
-    *("k1", "b", "idf", "formula", "k2", "power", "query_power", "function_words", "query_k"),
+    *("k1", "b", "idf", "formula", "k2", "power", "query_power", "function_words", "emphasis", "query_k"),
     *("document_cap", "query_cap", "prune"),
 )
 """Settings that can change without encoding the documents again."""

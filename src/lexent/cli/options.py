@@ -31,6 +31,7 @@ Idf = Annotated[str | None, _setting("--idf", "idf", of="BM25")]
 K = Annotated[int | None, _setting("--k", "k")]
 QueryK = Annotated[int | None, _setting("--query-k", "query_k")]
 FunctionWords = Annotated[float | None, _setting("--function-words", "function_words")]
+Emphasis = Annotated[float | None, _setting("--emphasis", "emphasis")]
 Power = Annotated[float | None, _setting("--power", "power")]
 QueryPower = Annotated[float | None, _setting("--query-power", "query_power")]
 DocumentCap = Annotated[int | None, _setting("--document-cap", "document_cap")]
@@ -125,6 +126,7 @@ def recipe_of(
     k: int | None,
     query_k: int | None,
     function_words: float | None,
+    emphasis: float | None,
     power: float | None,
     query_power: float | None,
     document_cap: int | None,
@@ -141,6 +143,7 @@ def recipe_of(
         k=k,
         query_k=query_k,
         function_words=function_words,
+        emphasis=emphasis,
         power=power,
         query_power=query_power,
         document_cap=document_cap,

@@ -67,7 +67,7 @@ def represent(
         "pool": recipe.pool,
     }
     if kind == "query":
-        parts["function_words"] = recipe.function_words
+        parts |= {"function_words": recipe.function_words, "emphasis": recipe.emphasis}
     advance = counter(progress, recipe.name, kind=kind, total=len(texts))
     return cache.vectors(
         cache.key(parts, texts),

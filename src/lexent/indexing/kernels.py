@@ -1,7 +1,7 @@
 """The Numba kernels of exact top-k search over packed segments. Their slow twin is `lexent.indexing.reference`.
 
-A posting's weight is `curve[code + shift of its document]` (see `lexent.indexing.scale`). What it adds to a score is a
-whole number: the weight times the query's weight, which is scaled up so that all sums fit 31 bits. Whole numbers make a
+A posting's weight is `curve[2 code + shift of its document]` (see `lexent.indexing.scale`). What it adds to a score is
+a whole number: the weight times the query's weight, which is scaled up so that all sums fit 31 bits. Whole numbers make a
 sum the same in any order, so pruning cannot change a score; and each is at least 1 (at most -1 for a negative weight),
 so every document that shares a latent with a query of positive weights scores above 0.
 
@@ -31,7 +31,7 @@ SEEDS = 16
 class Weights(NamedTuple):
     """How the postings of a segment weigh; all of it follows from the recipe and the collection's average length."""
 
-    curve: NDArray[np.float32]  # [512]
+    curve: NDArray[np.float32]  # [768]
     shifts: NDArray[np.uint8]  # [n_documents + CHUNK]
     band_shifts: NDArray[np.uint8]  # [n_chunks, BANDS]: the highest of each band of a chunk
 
@@ -40,10 +40,35 @@ class Scratch(NamedTuple):
     """Working memory of one search at a time; `scores` is zero between searches."""
 
     scores: NDArray[np.int32]  # [CHUNK]
-    gains: NDArray[np.int32]  # [512]
+    gains: NDArray[np.int32]  # [768]
     flags: NDArray[np.uint8]  # [CHUNK]
     chosen: NDArray[np.int64]  # [CHUNK]
     sums: NDArray[np.int32]  # [CHUNK]
+
+
+@njit(cache=True, nogil=True)
+def prepare(
+    ids: NDArray[np.int32], weights: NDArray[np.float32], scale: float, size: int
+) -> tuple[NDArray[np.uint32], NDArray[np.float32], bool]:
+    """A query's known latents that weigh something, ascending; their scaled weights; whether any is negative."""
+    order = np.argsort(ids)
+    latents, scaled = np.empty(len(ids), np.uint32), np.empty(len(ids), np.float32)
+    n, negative = 0, False
+    for place in order:
+        if 0 <= ids[place] < size and weights[place] != 0:
+            latents[n], scaled[n] = ids[place], weights[place] * np.float32(scale)
+            negative |= weights[place] < 0
+            n += 1
+    return latents[:n], scaled[:n], negative
+
+
+@njit(cache=True, nogil=True)
+def arrange(best: NDArray[np.int32], who: NDArray[np.int64], count: int) -> None:
+    """The heap in order: the strongest first, equal scores in document order."""
+    for last in range(count - 1, 0, -1):  # take the weakest out, again and again
+        score, document = best[last], who[last]
+        best[last], who[last] = best[0], who[0]
+        _sink(best, who, last, score, document)
 
 
 @njit(cache=True, nogil=True)
@@ -180,7 +205,7 @@ def all_scores(
                 d = documents[posting]
                 if np.int64(d) >= n_documents:
                     return DAMAGED
-                weight = weights.curve[np.int64(codes[posting]) + np.int64(shifts[d])]
+                weight = weights.curve[place_of(np.int64(codes[posting]), shifts[d])]
                 scores[first + np.int64(d)] += _gain(weight, row_weights[place])
                 matched[first + np.int64(d)] = True
     return 0
@@ -265,7 +290,8 @@ def _resolve(
         highest = np.int64(0)
         for band in range(BANDS):
             if lists.maxima[low, band]:
-                highest = max(highest, np.int64(lists.maxima[low, band]) + np.int64(weights.band_shifts[chunk, band]))
+                place_here = place_of(np.int64(lists.maxima[low, band]), weights.band_shifts[chunk, band])
+                highest = max(highest, np.int64(place_here))
         rows[n], row_weights[n] = low, query_weights[place]
         bounds[n] = _gain(weights.curve[highest], query_weights[place])
         n += 1
@@ -278,6 +304,12 @@ def _sum_up(bounds: NDArray[np.int64], order: NDArray[np.int64], start: int, res
     rest[len(order)] = 0
     for place in range(len(order) - 1, start - 1, -1):
         rest[place] = rest[place + 1] + bounds[order[place]]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def place_of(code: np.int64, shift: np.uint8) -> np.uint16:
+    """Where the weight of a code stands in the curve, for a document of that shift."""
+    return np.uint16((code << 1) + np.int64(shift))
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -308,14 +340,14 @@ def scan(
         for entry in lists.shorts[start : start + count]:
             document += np.int64(entry) & 255
             d, code = np.uint16(document), np.int64(entry) >> 8
-            scores[d] += gains[np.uint16(code + np.int64(shifts[d]))] * np.int32(code > 0)
+            scores[d] += gains[place_of(code, shifts[d])] * np.int32(code > 0)
         return 0
     start = lists.chunks[chunk, 3] + np.int64(lists.code_places[row])
     codes = lists.codes[start : start + count]
     if lists.forms[row] == SPARSE:
         start = lists.chunks[chunk, 2] + np.int64(lists.places[row])
         for d, code in zip(lists.shorts[start : start + count], codes):  # noqa: B905  (Numba's zip has no strict)
-            scores[d] += gains[np.uint16(np.int64(code) + np.int64(shifts[d]))]
+            scores[d] += gains[place_of(np.int64(code), shifts[d])]
         return 0
     start = lists.chunks[chunk, 4] + np.int64(lists.places[row])
     at, document = np.uint64(0), 0
@@ -326,7 +358,7 @@ def scan(
         while bits != 0:
             d = np.uint16(document + trailing_zeros(bits))
             bits &= bits - np.uint64(1)
-            scores[d] += gains[np.uint16(np.int64(codes[at]) + np.int64(shifts[d]))]
+            scores[d] += gains[place_of(np.int64(codes[at]), shifts[d])]
             at += np.uint64(1)
         document += 64
     return 0
@@ -362,7 +394,7 @@ def look_up(
             bits = lists.words[np.uint64(bitmap + word)]
             rank += popcount(bits & ((np.uint64(1) << bit) - np.uint64(1)))
             code = np.int64(lists.codes[np.uint64(codes + min(rank, count - 1))])
-            gain = _gain(curve[np.uint16(code + np.int64(shifts[np.uint16(document)]))], weight)
+            gain = _gain(curve[place_of(code, shifts[np.uint16(document)])], weight)
             total = sums[one] + gain * np.int32((bits >> bit) & np.uint64(1))
             chosen[kept], sums[kept] = document, total
             kept += total >= needed
@@ -381,7 +413,7 @@ def look_up(
                     high = middle
             if at < end and np.int64(lists.shorts[at]) == document:
                 code = np.int64(lists.codes[codes + at])
-                total += _gain(curve[np.uint16(code + np.int64(shifts[np.uint16(document)]))], weight)
+                total += _gain(curve[place_of(code, shifts[np.uint16(document)])], weight)
             chosen[kept], sums[kept] = document, total
             kept += total >= needed
         return kept
@@ -403,7 +435,7 @@ def look_up(
             at += np.int64(lists.shorts[entry]) & 255
         code = np.int64(lists.shorts[entry]) >> 8
         if at == document and code:
-            total += _gain(curve[np.uint16(code + np.int64(shifts[np.uint16(document)]))], weight)
+            total += _gain(curve[place_of(code, shifts[np.uint16(document)])], weight)
         chosen[kept], sums[kept] = document, total
         kept += total >= needed
     return kept

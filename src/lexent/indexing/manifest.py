@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -149,11 +148,6 @@ class Manifest(_Part):
         """The next generation, with other values."""
         now = {"generation": self.generation + 1, "updated": now_text(), "lexent": artifact.lexent_version()}
         return self.model_copy(update={**now, "format": artifact.FORMAT_VERSION, **values})
-
-    def kept_files(self, segments: Sequence[SegmentPart]) -> dict[str, FilePart]:
-        """The files of those segments."""
-        folders = {f"{SEGMENTS}/{segment.name}/" for segment in segments}
-        return {name: file for name, file in self.files.items() if any(name.startswith(folder) for folder in folders)}
 
 
 def now_text() -> str:

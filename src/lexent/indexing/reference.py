@@ -24,7 +24,7 @@ def weights(codes: Codes, recipe: Recipe) -> NDArray[np.float32]:
     found = lengths(codes, recipe)
     average = scale.average_length(scale.length_units(found), len(found))
     shifts = scale.shifts(found, average, recipe).astype(np.int64)
-    return scale.curve(recipe)[codes.codes + np.repeat(shifts, np.diff(codes.offsets))]
+    return scale.curve(recipe)[2 * codes.codes.astype(np.int64) + np.repeat(shifts, np.diff(codes.offsets))]
 
 
 def scores(

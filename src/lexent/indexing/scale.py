@@ -1,9 +1,10 @@
 """The scales that an index keeps its numbers on: codes for values, shifts for lengths, whole numbers for scores.
 
 A value is kept as a code of 8 bits on a logarithmic scale, 16 steps to the doubling: at most 2.2 % from the value it
-stands for. Since a document-side weight is a function of value / divisor of its document, and the divisor too is kept
-on that scale, a weight is found by an addition: curve[code + shift]. Codes hold values before the transform, so k1, b,
-the transform and the collection's average length can change without the codes changing.
+stands for. Since a document-side weight is a function of value / divisor of its document, and the divisor is kept on
+such a scale too, a weight is found by an addition: curve[2 code + shift]. (The divisor's steps are half as wide: its
+error is the same for all of a document's concepts, and does not average out.) Codes hold values before the transform,
+so k1, b, the transform and the collection's average length can change without the codes changing.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ STEPS = 16
 """Codes to a doubling of the value."""
 LOWEST = -8.0
 """The base-2 logarithm of the value of code 1; 255 stands for 2 ** 7.875, about 235. Others are moved to the ends."""
-NEUTRAL = 96
+NEUTRAL = 112
 """The shift of a document whose divisor is 1."""
-CURVE = 512
-"""Places of a curve: codes up to 255, shifts up to 255."""
+CURVE = 768
+"""Places of a curve: twice codes up to 255, and shifts up to 255."""
 FULL = 2.0**30
 """No sum of a query's scaled contributions is larger."""
 
@@ -43,8 +44,8 @@ def transformed(recipe: Recipe) -> NDArray[np.float64]:
 
 
 def curve(recipe: Recipe) -> NDArray[np.float32]:
-    """float32[512]: the document-side weight at code + shift."""
-    logarithm = (np.arange(CURVE) - 1 - NEUTRAL) / STEPS + LOWEST
+    """float32[768]: the document-side weight at 2 code + shift."""
+    logarithm = (np.arange(CURVE) - 2 - NEUTRAL) / (2 * STEPS) + LOWEST
     ratio = 2.0 ** (recipe.power * logarithm)
     formula = recipe.weighting
     if formula.formula == "count":
@@ -64,7 +65,7 @@ def shifts(lengths: NDArray[np.float16], average: float, recipe: Recipe) -> NDAr
     # divisors negative; they are held at what the scale can say.
     every = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float64)
     divisor = 1.0 - formula.b + formula.b * np.where(np.isfinite(every) & (every > 0), every, 0.0) / average
-    steps = NEUTRAL - np.log2(np.maximum(divisor, 2.0**-16)) * (STEPS / recipe.power)
+    steps = NEUTRAL - np.log2(np.maximum(divisor, 2.0**-16)) * (2 * STEPS / recipe.power)
     table = np.clip(np.rint(steps), 0, 255).astype(np.uint8)
     return table[lengths.view(np.uint16)]
 
@@ -85,4 +86,4 @@ def query_scale(weights: NDArray[np.float32], highest: float) -> float:
     highest: the largest document-side weight.
     """
     total = float(np.abs(weights).sum(dtype=np.float64)) * highest
-    return float(2.0 ** math.floor(math.log2(FULL / total))) if total and math.isfinite(total) else 1.0
+    return math.ldexp(FULL, -math.frexp(total)[1]) if total and math.isfinite(total) else 1.0

@@ -193,11 +193,11 @@ class Writer:
         return SegmentWriter(folder, size=self.snapshot.manifest.lexicon.size, recipe=recipe, memory=self.memory)
 
     def _commit(self, parts: Sequence[SegmentPart], *, recipe: Recipe | None = None) -> None:
-        manifest = committed(self.path, parts, before=self.snapshot.manifest, recipe=recipe or self.recipe)
         if not self._held():
             raise LockedError(
-                f'"{self.path}" was replaced by another process meanwhile; nothing was changed; try again'
+                f'"{self.path}" was replaced or removed by another process meanwhile; nothing was changed; try again'
             )
+        manifest = committed(self.path, parts, before=self.snapshot.manifest, recipe=recipe or self.recipe)
         manifest.write(self.path)
         self.snapshot.close()
         self.snapshot = Snapshot.open(self.path)

@@ -127,7 +127,7 @@ class Searcher:
 
         Deleted documents share nothing.
         """
-        latents, scaled, factor = self._scaled(ids, weights)
+        latents, scaled, _, factor = self._scaled(ids, weights)
         return self._all(latents, scaled, factor, self._live)
 
     def contributions(
@@ -155,7 +155,7 @@ class Searcher:
             raise damaged()
         found = np.zeros(len(ids), np.float32)
         shift = int(self._weights_of(place).shifts[local])
-        found[order] = np.where(codes > 0, self.curve[codes.astype(np.int64) + shift], 0)
+        found[order] = np.where(codes > 0, self.curve[2 * codes.astype(np.int64) + shift], 0)
         return found
 
     def df_within(self, ids: NDArray[np.int32], allowed: Masks) -> NDArray[np.int64]:
@@ -182,15 +182,14 @@ class Searcher:
 
         return [both(mask, live) for mask, live in zip(allowed, self._live, strict=True)]
 
-    def _scaled(self, ids: NDArray[np.int32], weights: NDArray[np.float32]) -> tuple[Any, ...]:
-        """Latents ascending that weigh something, their weights times the scale, and the scale."""
+    def _scaled(
+        self, ids: NDArray[np.int32], weights: NDArray[np.float32]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float32], bool, float]:
+        """Known latents ascending, their weights times the scale, whether any is negative, and the scale."""
+        from lexent.indexing import kernels
+
         factor = scale.query_scale(weights, self._highest)
-        known = (weights != 0) & (ids >= 0) & (ids < self.size)
-        ids, weights = ids[known], weights[known]
-        if (ids[1:] < ids[:-1]).any():
-            order = np.argsort(ids, kind="stable")
-            ids, weights = ids[order], weights[order]
-        return ids.astype(np.uint32), weights * np.float32(factor), factor
+        return *kernels.prepare(ids, weights, factor, self.size), factor
 
     def _one(
         self, ids: NDArray[np.int32], weights: NDArray[np.float32], k: int, masks: Masks
@@ -198,8 +197,8 @@ class Searcher:
         """The best documents of one query, strongest first: whole-number scores, positions and the scale."""
         from lexent.indexing import kernels
 
-        latents, scaled, factor = self._scaled(ids, weights)
-        if (scaled < 0).any():
+        latents, scaled, negative, factor = self._scaled(ids, weights)
+        if negative:
             scores, matched = self._all(latents, scaled, factor, masks)
             hits = np.flatnonzero(matched)
             order = hits[np.lexsort((hits, -scores[hits]))][:k]
@@ -217,8 +216,8 @@ class Searcher:
         finally:
             self._scratch.append(scratch)
         count = int(state[0])
-        order = np.lexsort((who[:count], -best[:count]))
-        return best[order], who[order], factor
+        kernels.arrange(best, who, count)
+        return best[:count], who[:count], factor
 
     def _all(
         self, latents: NDArray[np.uint32], scaled: NDArray[np.float32], factor: float, masks: Masks
