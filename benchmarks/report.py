@@ -173,7 +173,16 @@ def _sums(sizes: list[dict[str, Any]]) -> str:
 
 
 def growth_text(found: dict[str, Any]) -> str:
-    head = ("documents", "M postings", "build s", "M postings/s", "peak GB", "GB on disk", "bytes/posting", "open ms")
+    head: tuple[str, ...] = (
+        "documents",
+        "M postings",
+        "build s",
+        "M postings/s",
+        "peak GB",
+        "GB on disk",
+        "bytes/posting",
+        "open ms",
+    )
     head += ("mean ms", "p50", "p99", "cold mean ms")
     rows = []
     for size in found["sizes"]:

@@ -304,7 +304,7 @@ class Bmp(System):
 class Seismic(System):
     name, package = "Seismic (approximate)", "seismic"
     exact, judged_by_recall = False, True
-    note = "40 postings a list, to build in about a minute; summary energy 0.4, query cut 100, heap factor 0.8"
+    note = "40 postings a list, to keep building short; summary energy 0.4, query cut 100, heap factor 0.8"
 
     def build(self, baked: Baked, folder: Path) -> None:
         import seismic
