@@ -322,9 +322,9 @@ def test_no_flipped_byte_crashes_a_change(server: living.Server, path: Path) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 6))
+@pytest.mark.parametrize("seed", [2, 3])
 def test_many_flipped_bytes(server: living.Server, path: Path, seed: int) -> None:
-    damaged(server, path, seed, 40, changes=True)
+    damaged(server, path, seed, 6, changes=True)
 
 
 def test_pickles_are_refused(path: Path) -> None:
