@@ -22,7 +22,7 @@ from lexent.indexing.manifest import stamped
 from lexent.search import Index, Searcher
 from lexent.types import Document
 
-NAMES = "band_lengths chunks code_places codes counts df forms latents lengths maxima places shorts words"
+NAMES = "band_lengths chunks codes df latents lengths maxima records shorts words"
 ARRAYS = NAMES.split(" ")
 FOLDER = "segments/000001"
 FILES = sorted(f"{FOLDER}/{name}" for name in ["documents.sqlite", *(f"{array}.npy" for array in ARRAYS)])

@@ -1,4 +1,4 @@
-"""Two machine instructions that Numba does not name."""
+"""Three machine instructions that Numba does not name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def trailing_zeros(_context: Any, bits: Any) -> Any:
 
 @intrinsic
 def prefetch(_context: Any, array: Any, index: Any) -> Any:
-    """Asks for the cache line of an element, before it is needed. No harm where the index lies outside."""
+    """Asks for the cache line of an element, counted flat, before it is needed. No harm where it lies outside."""
 
     def emit(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         data = make_array(signature.args[0])(target, builder, values[0]).data

@@ -18,14 +18,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing.bits import popcount, trailing_zeros
-from lexent.indexing.packing import BANDS, CHUNK, DENSE, GAPS, SPARSE, STRIDE, Lists, bitmap_words, unpack, valid
+from lexent.indexing.bits import popcount, prefetch, trailing_zeros
+from lexent.indexing.packing import BANDS, CHUNK, DENSE, GAPS, SPARSE, STRIDE, Lists, bitmap_words, locate, unpack
 
 DAMAGED = -1
 SHARE = 0.6
 """Lists are added until the rest could add this share of the score to reach: more is less to read, more to look up."""
 SEEDS = 16
 """So many documents, or 5/4 k if more, are scored early in a first chunk, for a score to reach."""
+MANY, SHARE_OF_MANY = 100, 0.35
+"""Above this k, it is cheaper to take the score to reach from sums that are still growing, and to read more."""
+SEEN = 2048
+"""They are chosen among so many, or 8 k if more."""
 
 
 class Weights(NamedTuple):
@@ -41,7 +45,7 @@ class Scratch(NamedTuple):
 
     scores: NDArray[np.int32]  # [CHUNK]
     gains: NDArray[np.int32]  # [768]
-    flags: NDArray[np.uint8]  # [CHUNK]
+    flags: NDArray[np.uint8]  # [CHUNK], zero between steps
     chosen: NDArray[np.int64]  # [CHUNK]
     sums: NDArray[np.int32]  # [CHUNK]
 
@@ -90,7 +94,8 @@ def top(
     segment's first document is called.
     """
     n_query, k = len(query_ids), len(best)
-    rows = np.empty(n_query, np.int64)
+    share = SHARE if k <= MANY else SHARE_OF_MANY
+    rows = np.empty((n_query, 4), np.int64)
     row_weights = np.empty(n_query, np.float32)
     bounds = np.empty(n_query, np.int64)
     rates = np.empty(n_query, np.float64)
@@ -104,23 +109,34 @@ def top(
         if n == DAMAGED:
             return DAMAGED
         for place in range(n):
-            rates[place] = -bounds[place] / np.float64(lists.counts[rows[place]])
+            rates[place] = -bounds[place] / np.float64(rows[place, 1])
         order = np.argsort(rates[:n])
         _sum_up(bounds, order, 0, rest)
         bar = max(state[1], np.int64(best[0]) + 1) if state[0] == k else max(state[1], 1)
         if n == 0 or rest[0] < bar:
             continue
         done, read, seeded = 0, 0, bar > 1
-        while done < n and not (bar > 1 and rest[done] <= SHARE * bar):
+        check = 2 * n_documents
+        while done < n and not (bar > 1 and rest[done] <= share * bar):
             row, weight = rows[order[done]], row_weights[order[done]]
-            if scan(lists, chunk, row, shifts, weights.curve, weight, scratch.gains, scratch.scores) == DAMAGED:
+            if done + 1 < n:
+                _ask_for(lists, rows[order[done + 1]])
+            if scan(lists, row, n_documents, shifts, weights.curve, weight, scratch) == DAMAGED:
                 scratch.scores[:] = 0
                 return DAMAGED
-            read += lists.counts[row]
+            read += row[1]
             done += 1
-            if not seeded and read >= n_documents:
+            if k > MANY and len(live) == 0:
+                if read >= check:
+                    check = read + read // 2
+                    reached = _reached(n_documents, k, scratch)
+                    state[1] = max(state[1], reached)
+                    bar = max(bar, reached)
+            elif not seeded and read >= n_documents:
                 seeded = True
-                reached = _seed(lists, chunk, rows, row_weights, order[done:], shifts, weights.curve, live, k, scratch)
+                reached = _seed(
+                    lists, n_documents, rows, row_weights, order, done, shifts, weights.curve, live, k, scratch
+                )
                 state[1] = max(state[1], reached)
                 bar = max(bar, reached)
         left = order[done:]
@@ -130,10 +146,10 @@ def top(
         for place in range(done, n):
             if n_chosen == 0:
                 break
-            row, needed = rows[order[place]], bar - rest[place + 1]
-            n_chosen = look_up(
-                lists, chunk, row, shifts, weights.curve, row_weights[order[place]], needed, n_chosen, scratch
-            )
+            row, weight, needed = rows[order[place]], row_weights[order[place]], bar - rest[place + 1]
+            if place + 1 < n and n_chosen <= 64:
+                _ask_about(lists, rows[order[place + 1]], n_documents, n_chosen, scratch.chosen)
+            n_chosen = look_up(lists, row, n_documents, shifts, weights.curve, weight, needed, n_chosen, scratch)
         for one in range(n_chosen):
             _offer(best, who, state, k, scratch.sums[one], base + first + scratch.chosen[one])
         scratch.scores[:] = 0
@@ -155,7 +171,7 @@ def top_of_few(
 ) -> int:
     """What `top` does, for a few documents of a segment, which ascend: each is looked up in every list."""
     n_query, k, start = len(query_ids), len(best), 0
-    rows = np.empty(n_query, np.int64)
+    rows = np.empty((n_query, 4), np.int64)
     row_weights = np.empty(n_query, np.float32)
     bounds = np.empty(n_query, np.int64)
     for chunk in range(len(lists.chunks) - 1):
@@ -171,7 +187,9 @@ def top_of_few(
             return DAMAGED
         shifts = weights.shifts[first : first + CHUNK]
         for place in range(n):
-            look_up(lists, chunk, rows[place], shifts, weights.curve, row_weights[place], 0, n_chosen, scratch)
+            look_up(
+                lists, rows[place], stop - first, shifts, weights.curve, row_weights[place], 0, n_chosen, scratch
+            )
         for one in range(n_chosen):
             if scratch.sums[one] > 0:
                 _offer(best, who, state, k, scratch.sums[one], base + first + scratch.chosen[one])
@@ -188,25 +206,26 @@ def all_scores(
     matched: NDArray[np.bool_],
 ) -> int:
     """The score of every document of a segment, and whether it shares a latent. Weights may be negative."""
-    n_query = len(query_ids)
-    rows = np.empty(n_query, np.int64)
-    row_weights = np.empty(n_query, np.float32)
-    bounds = np.empty(n_query, np.int64)
     documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
     for chunk in range(len(lists.chunks) - 1):
-        first = lists.chunks[chunk, 0]
+        first, low, last = lists.chunks[chunk, 0], lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
         n_documents = lists.chunks[chunk + 1, 0] - first
         shifts = weights.shifts[first : first + CHUNK]
-        n = _resolve(query_ids, query_weights, lists, chunk, weights, rows, row_weights, bounds)
-        if n == DAMAGED:
-            return DAMAGED
-        for place in range(n):
-            for posting in range(unpack(lists, chunk, rows[place], documents, codes)):
+        for place in range(len(query_ids)):
+            low += np.searchsorted(lists.latents[low:last], query_ids[place])
+            if low == last:
+                break
+            if lists.latents[low] != query_ids[place]:
+                continue
+            n = unpack(lists, chunk, low, documents, codes)
+            if n < 0:
+                return DAMAGED
+            for posting in range(n):
                 d = documents[posting]
                 if np.int64(d) >= n_documents:
                     return DAMAGED
                 weight = weights.curve[place_of(np.int64(codes[posting]), shifts[d])]
-                scores[first + np.int64(d)] += _gain(weight, row_weights[place])
+                scores[first + np.int64(d)] += _gain(weight, query_weights[place])
                 matched[first + np.int64(d)] = True
     return 0
 
@@ -226,9 +245,9 @@ def codes_of(query_ids: NDArray[np.uint32], lists: Lists, document: int, out: ND
                 break
             if lists.latents[low] != query_ids[place]:
                 continue
-            if not valid(lists, chunk, low):
-                return DAMAGED
             n = unpack(lists, chunk, low, documents, codes)
+            if n < 0:
+                return DAMAGED
             at = np.searchsorted(documents[:n], np.uint16(document - first))
             if at < n and np.int64(documents[at]) == document - first:
                 out[place] = codes[at]
@@ -250,9 +269,10 @@ def count_within(
                 break
             if lists.latents[low] != query_ids[place]:
                 continue
-            if not valid(lists, chunk, low):
+            n = unpack(lists, chunk, low, documents, codes)
+            if n < 0:
                 return DAMAGED
-            for posting in range(unpack(lists, chunk, low, documents, codes)):
+            for posting in range(n):
                 d = np.int64(documents[posting])
                 if d >= n_documents:
                     return DAMAGED
@@ -267,35 +287,83 @@ def _resolve(
     lists: Lists,
     chunk: int,
     weights: Weights,
-    rows: NDArray[np.int64],
+    rows: NDArray[np.int64],  # [n_query, 4]: see `locate`
     row_weights: NDArray[np.float32],
     bounds: NDArray[np.int64],
 ) -> int:
     """The query's lists in a chunk, their weights and the most that each can add; gives how many there are."""
-    n, low, last = 0, lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
+    low, last = lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
+    if low == last:
+        return 0
+    places = np.empty(len(query_ids), np.int64)
+    slope = (last - low) / (np.float64(lists.latents[last - 1]) - np.float64(lists.latents[low]) + 1.0)
+    n = 0
     for place in range(len(query_ids)):
-        high = last
-        while low < high:
-            middle = (low + high) >> 1
-            if lists.latents[middle] < query_ids[place]:
-                low = middle + 1
-            else:
-                high = middle
+        low = find(lists.latents, low, last, query_ids[place], slope)
         if low == last:
             break
-        if lists.latents[low] != query_ids[place]:
-            continue
-        if not valid(lists, chunk, low):
+        if lists.latents[low] == query_ids[place]:
+            prefetch(lists.records, 3 * low)
+            prefetch(lists.maxima, BANDS * low)
+            places[n], row_weights[n] = low, query_weights[place]
+            n += 1
+    for one in range(n):
+        if not locate(lists, chunk, places[one], rows[one]):
             return DAMAGED
         highest = np.int64(0)
         for band in range(BANDS):
-            if lists.maxima[low, band]:
-                place_here = place_of(np.int64(lists.maxima[low, band]), weights.band_shifts[chunk, band])
-                highest = max(highest, np.int64(place_here))
-        rows[n], row_weights[n] = low, query_weights[place]
-        bounds[n] = _gain(weights.curve[highest], query_weights[place])
-        n += 1
+            code = np.int64(lists.maxima[places[one], band])
+            if code:
+                highest = max(highest, np.int64(place_of(code, weights.band_shifts[chunk, band])))
+        bounds[one] = _gain(weights.curve[highest], row_weights[one])
     return n
+
+
+@njit(cache=True, nogil=True)
+def find(latents: NDArray[np.uint32], low: int, last: int, wanted: np.uint32, slope: float) -> int:
+    """The first place from `low` on whose latent is not below the wanted one; `slope` places to a latent, about."""
+    if latents[low] >= wanted:
+        return low
+    step = 16
+    high = min(low + np.int64((np.float64(wanted) - np.float64(latents[low])) * slope) + step, last)
+    while high < last and latents[high] < wanted:
+        low, high, step = high, min(high + step, last), 2 * step
+    step = 32
+    while high - low > step:  # the guess may be far too high as well
+        if latents[high - step] < wanted:
+            low = high - step
+        else:
+            high -= step
+            step *= 2
+    while low < high:
+        middle = (low + high) >> 1
+        if latents[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _ask_for(lists: Lists, row: NDArray[np.int64]) -> None:
+    """Asks memory for the beginning of a list that is added next."""
+    if row[0] == DENSE:
+        return
+    for line in range(min(row[1] // 32 + 1, 16)):
+        prefetch(lists.shorts, row[2] + 32 * line)
+
+
+@njit(cache=True, nogil=True)
+def _ask_about(lists: Lists, row: NDArray[np.int64], n_documents: int, n: int, chosen: NDArray[np.int64]) -> None:
+    """Asks memory for what the next list says of the chosen documents."""
+    if row[0] == DENSE:
+        ranks = row[2] + bitmap_words(n_documents)
+        for one in range(n):
+            prefetch(lists.words, row[2] + (chosen[one] >> 6))
+            prefetch(lists.words, ranks + (chosen[one] >> 11))
+    else:
+        prefetch(lists.shorts, row[2] + row[1] // 2)
+        prefetch(lists.shorts, row[2] + row[1])
 
 
 @njit(cache=True, nogil=True)
@@ -321,37 +389,32 @@ def _gain(weight: np.float32, query_weight: np.float32) -> np.int32:
 @njit(cache=True, nogil=True)
 def scan(
     lists: Lists,
-    chunk: int,
-    row: int,
+    row: NDArray[np.int64],
+    n_documents: int,
     shifts: NDArray[np.uint8],
     curve: NDArray[np.float32],
     weight: np.float32,
-    gains: NDArray[np.int32],
-    scores: NDArray[np.int32],
+    scratch: Scratch,
 ) -> int:
     """Adds a whole list to the scores of a chunk."""
+    gains, scores = scratch.gains, scratch.scores
     for place in range(len(curve)):
         gains[place] = _gain(curve[place], weight)
-    count = np.int64(lists.counts[row])
+    form, count, start = row[0], row[1], row[2]
     # Indices are unsigned: Numba then leaves out the test for counting from the end.
-    if lists.forms[row] == GAPS:
-        start = lists.chunks[chunk, 2] + np.int64(lists.places[row])
+    if form == GAPS:
         document = np.int64(lists.shorts[start + count]) - (np.int64(lists.shorts[start]) & 255)
         for entry in lists.shorts[start : start + count]:
             document += np.int64(entry) & 255
             d, code = np.uint16(document), np.int64(entry) >> 8
             scores[d] += gains[place_of(code, shifts[d])] * np.int32(code > 0)
         return 0
-    start = lists.chunks[chunk, 3] + np.int64(lists.code_places[row])
-    codes = lists.codes[start : start + count]
-    if lists.forms[row] == SPARSE:
-        start = lists.chunks[chunk, 2] + np.int64(lists.places[row])
+    codes = lists.codes[row[3] : row[3] + count]
+    if form == SPARSE:
         for d, code in zip(lists.shorts[start : start + count], codes):  # noqa: B905  (Numba's zip has no strict)
             scores[d] += gains[place_of(np.int64(code), shifts[d])]
         return 0
-    start = lists.chunks[chunk, 4] + np.int64(lists.places[row])
     at, document = np.uint64(0), 0
-    n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
     for bits in lists.words[start : start + bitmap_words(n_documents)]:
         if np.int64(at) + popcount(bits) > count:
             return DAMAGED
@@ -367,8 +430,8 @@ def scan(
 @njit(cache=True, nogil=True)
 def look_up(
     lists: Lists,
-    chunk: int,
-    row: int,
+    row: NDArray[np.int64],
+    n_documents: int,
     shifts: NDArray[np.uint8],
     curve: NDArray[np.float32],
     weight: np.float32,
@@ -378,11 +441,9 @@ def look_up(
 ) -> int:
     """Adds a list to the sums of the chosen documents, which ascend; keeps those of at least `needed`: how many?"""
     chosen, sums = scratch.chosen, scratch.sums
-    count, kept = np.int64(lists.counts[row]), 0
-    if lists.forms[row] == DENSE:
-        bitmap = lists.chunks[chunk, 4] + np.int64(lists.places[row])
-        ranks = bitmap + bitmap_words(lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0])
-        codes = lists.chunks[chunk, 3] + np.int64(lists.code_places[row])
+    form, count, start, kept = row[0], row[1], row[2], 0
+    if form == DENSE:
+        bitmap, ranks, codes = start, start + bitmap_words(n_documents), row[3]
         for one in range(n):
             # Without branches, so that the waits for memory of several documents overlap.
             document = chosen[one]
@@ -399,10 +460,8 @@ def look_up(
             chosen[kept], sums[kept] = document, total
             kept += total >= needed
         return kept
-    start = lists.chunks[chunk, 2] + np.int64(lists.places[row])
-    if lists.forms[row] == SPARSE:
-        codes = lists.chunks[chunk, 3] + np.int64(lists.code_places[row]) - start
-        at, end = start, start + count
+    if form == SPARSE:
+        codes, at, end = row[3] - start, start, start + count
         for one in range(n):
             document, total, high = chosen[one], sums[one], end
             while at < high:
@@ -444,37 +503,72 @@ def look_up(
 @njit(cache=True, nogil=True)
 def _seed(
     lists: Lists,
-    chunk: int,
+    n_documents: int,
     rows: NDArray[np.int64],
     row_weights: NDArray[np.float32],
     order: NDArray[np.int64],
+    done: int,
     shifts: NDArray[np.uint8],
     curve: NDArray[np.float32],
     live: NDArray[np.bool_],
     k: int,
     scratch: Scratch,
 ) -> int:
-    """A score that k documents reach: the k-th of a few promising ones, looked up in the lists not yet added."""
-    n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
-    wanted = max(SEEDS, k + k // 4)
-    block = 64 if wanted <= 256 else 8
-    n_blocks = (n_documents + block - 1) // block
-    if wanted > n_blocks:
+    """A score that k documents reach: the k-th of a few promising ones, looked up in the lists not yet added.
+
+    The promising ones are the strongest so far among the documents of the shortest lists that were added.
+    """
+    wanted, limit = max(SEEDS, k + k // 4), max(SEEN, 8 * k)
+    seen, n_seen = scratch.flags, 0
+    for place in order[:done]:
+        if rows[place, 0] == DENSE or n_seen >= limit:
+            continue
+        gaps, start, document = rows[place, 0] == GAPS, rows[place, 2], np.int64(0)
+        if gaps:
+            document = np.int64(lists.shorts[start + rows[place, 1]]) - (np.int64(lists.shorts[start]) & 255)
+        for entry in lists.shorts[start : start + min(rows[place, 1], limit - n_seen)]:
+            document = document + (np.int64(entry) & 255) if gaps else np.int64(entry)
+            d = np.uint16(document)
+            if seen[d] == 0 and np.int64(d) < n_documents and (len(live) == 0 or live[d]):
+                seen[d] = 1
+                scratch.chosen[n_seen], scratch.sums[n_seen] = np.int64(d), scratch.scores[d]
+                n_seen += 1
+    for one in range(n_seen):
+        seen[np.uint16(scratch.chosen[one])] = 0
+    if n_seen < k:
         return 0
-    # The strongest documents of that many blocks are at least as many documents.
+    n, bar = n_seen, np.int32(0)
+    if n_seen > wanted:
+        bar = np.partition(scratch.sums[:n_seen], n_seen - wanted)[n_seen - wanted]
+        n = 0
+        for one in range(n_seen):
+            if scratch.sums[one] >= bar and n < wanted:
+                scratch.chosen[n] = scratch.chosen[one]
+                n += 1
+    scratch.chosen[:n] = np.sort(scratch.chosen[:n])
+    for one in range(n):
+        scratch.sums[one] = scratch.scores[np.uint16(scratch.chosen[one])]
+    for number in range(done, len(order)):
+        place = order[number]
+        if number + 1 < len(order) and n <= 64:
+            _ask_about(lists, rows[order[number + 1]], n_documents, n, scratch.chosen)
+        look_up(lists, rows[place], n_documents, shifts, curve, row_weights[place], 0, n, scratch)
+    return np.partition(scratch.sums[:n], n - k)[n - k] if n >= k else 0
+
+
+@njit(cache=True, nogil=True)
+def _reached(n_documents: int, k: int, scratch: Scratch) -> int:
+    """A score that k documents have reached already: the k-th of the highest of each 8 neighbours."""
+    n_blocks = (n_documents + 7) // 8
+    if n_blocks < k:
+        return 0
     highest = np.empty(n_blocks, np.int32)
-    for place in range(n_blocks):
-        top_score = np.int32(0)
-        for score in scratch.scores[place * block : (place + 1) * block]:
-            top_score = max(top_score, score)
-        highest[place] = top_score
-    bar = np.partition(highest, n_blocks - wanted)[n_blocks - wanted]
-    n = _at_least(max(bar, 1), n_documents, live, scratch)
-    if n < k:
-        return 0
-    for place in order:
-        look_up(lists, chunk, rows[place], shifts, curve, row_weights[place], 0, n, scratch)
-    return np.partition(scratch.sums[:n], n - k)[n - k]
+    for block in range(n_blocks):
+        score = scratch.scores[8 * block]
+        for document in range(8 * block + 1, 8 * block + 8):
+            score = max(score, scratch.scores[document])
+        highest[block] = score
+    return np.partition(highest, n_blocks - k)[n_blocks - k]
 
 
 @njit(cache=True, nogil=True)
@@ -488,6 +582,9 @@ def _at_least(needed: int, n_documents: int, live: NDArray[np.bool_], scratch: S
     eights = flags.view(np.uint64)
     for place in range(len(eights)):
         bits = eights[place]
+        if bits == 0:
+            continue
+        eights[place] = 0
         while bits != 0:
             document = place << 3 | trailing_zeros(bits) >> 3
             bits &= bits - np.uint64(1)

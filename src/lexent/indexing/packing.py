@@ -31,15 +31,13 @@ BANDS = 8
 
 
 class Lists(NamedTuple):
-    """The lists of a segment, chunk after chunk. `places` and `code_places` count from the start of their chunk."""
+    """The lists of a segment, chunk after chunk. Places count from the start of their chunk."""
 
     chunks: NDArray[np.int64]
     """[n_chunks + 1, 5]: where each chunk starts among documents, lists, shorts, codes and words."""
     latents: NDArray[np.uint32]  # [n_lists], ascending within a chunk
-    forms: NDArray[np.uint8]  # [n_lists]
-    counts: NDArray[np.uint32]  # [n_lists]: entries, with those of code 0
-    places: NDArray[np.uint32]  # [n_lists]: in words for DENSE, in shorts for the others
-    code_places: NDArray[np.uint32]  # [n_lists]: in codes, not for GAPS
+    records: NDArray[np.uint32]
+    """[n_lists, 3]: entries << 2 | form; place in words for DENSE, in shorts for the others; place of the codes."""
     maxima: NDArray[np.uint8]  # [n_lists, BANDS]: the largest code among documents of each band of length
     shorts: NDArray[np.uint16]
     codes: NDArray[np.uint8]
@@ -188,11 +186,39 @@ def _fill_gaps(
 
 
 @njit(cache=True, nogil=True)
-def unpack(lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]) -> int:
-    """The postings of one list that is `valid`; gives how many. The outputs have 2 * CHUNK places."""
-    count, n = np.int64(lists.counts[row]), 0
-    if lists.forms[row] == GAPS:
-        start = lists.chunks[chunk, 2] + np.int64(lists.places[row])
+def locate(lists: Lists, chunk: int, row: int, found: NDArray[np.int64]) -> bool:
+    """Form, entries, start and start of the codes of a list, counted from the start of the segment.
+
+    False where the list does not lie inside its chunk.
+    """
+    form, count = np.int64(lists.records[row, 0]) & 3, np.int64(lists.records[row, 0]) >> 2
+    place, code_place = np.int64(lists.records[row, 1]), np.int64(lists.records[row, 2])
+    start, stop = lists.chunks[chunk], lists.chunks[chunk + 1]
+    found[0], found[1] = form, count
+    found[2] = place + (start[4] if form == DENSE else start[2])
+    found[3] = code_place + start[3]
+    if not 0 < count <= 2 * CHUNK:
+        return False
+    if form == GAPS:
+        return found[2] + count + (count + STRIDE - 1) // STRIDE <= stop[2]
+    if found[3] + count > stop[3]:
+        return False
+    if form == SPARSE:
+        return found[2] + count <= stop[2]
+    size = bitmap_words(stop[0] - start[0]) + rank_words(stop[0] - start[0])
+    return form == DENSE and found[2] + size <= stop[4]
+
+
+@njit(cache=True, nogil=True)
+def unpack(
+    lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]
+) -> int:
+    """The postings of one list; gives how many, or -1 if it is damaged. The outputs have 2 * CHUNK places."""
+    found = np.empty(4, np.int64)
+    if not locate(lists, chunk, row, found):
+        return -1
+    form, count, start, codes, n = found[0], found[1], found[2], found[3], 0
+    if form == GAPS:
         document = np.int64(lists.shorts[start + count]) - (np.int64(lists.shorts[start]) & 255)
         for entry in lists.shorts[start : start + count]:
             document += np.int64(entry) & 255
@@ -201,13 +227,11 @@ def unpack(lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16]
                 out_codes[n] = np.int64(entry) >> 8
                 n += 1
         return n
-    start = lists.chunks[chunk, 3] + np.int64(lists.code_places[row])
-    out_codes[:count] = lists.codes[start : start + count]
-    if lists.forms[row] == SPARSE:
-        start = lists.chunks[chunk, 2] + np.int64(lists.places[row])
+    out_codes[:count] = lists.codes[codes : codes + count]
+    if form == SPARSE:
         out_documents[:count] = lists.shorts[start : start + count]
         return count
-    start, document = lists.chunks[chunk, 4] + np.int64(lists.places[row]), 0
+    document = 0
     n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
     for bits in lists.words[start : start + bitmap_words(n_documents)]:
         while bits != 0 and n < count:
@@ -216,25 +240,6 @@ def unpack(lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16]
             n += 1
         document += 64
     return n
-
-
-@njit(cache=True, nogil=True, inline="always")
-def valid(lists: Lists, chunk: int, row: int) -> bool:
-    """Whether a list lies inside its chunk."""
-    place, count = np.int64(lists.places[row]), np.int64(lists.counts[row])
-    start, stop = lists.chunks[chunk], lists.chunks[chunk + 1]
-    if not 0 < count <= 2 * CHUNK:
-        return False
-    if lists.forms[row] == GAPS:
-        return place + count + (count + STRIDE - 1) // STRIDE <= stop[2] - start[2]
-    if np.int64(lists.code_places[row]) + count > stop[3] - start[3]:
-        return False
-    if lists.forms[row] == SPARSE:
-        return place + count <= stop[2] - start[2]
-    n_documents = stop[0] - start[0]
-    return (
-        lists.forms[row] == DENSE and place + bitmap_words(n_documents) + rank_words(n_documents) <= stop[4] - start[4]
-    )
 
 
 @njit(cache=True, nogil=True)
@@ -248,9 +253,10 @@ def unpack_chunk(
     documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
     ends = np.zeros(CHUNK + 1, np.int64)
     for row in range(lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]):
-        if not valid(lists, chunk, row):
+        n = unpack(lists, chunk, row, documents, codes)
+        if n < 0:
             return np.empty(0, np.int32), codes[:0], ends, -1
-        for document in documents[: unpack(lists, chunk, row, documents, codes)]:
+        for document in documents[:n]:
             ends[np.int64(document) + 1] += 1
     n_kept, total = 0, 0
     starts = np.zeros(CHUNK, np.int64)
@@ -287,8 +293,9 @@ def count_latents(lists: Lists, chunk: int, wanted: NDArray[np.bool_], df: NDArr
     """Adds how many of the wanted documents of a chunk have each latent; -1 if the chunk is damaged."""
     documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
     for row in range(lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]):
-        if not valid(lists, chunk, row) or lists.latents[row] >= len(df):
+        n = unpack(lists, chunk, row, documents, codes)
+        if n < 0 or lists.latents[row] >= len(df):
             return -1
-        for document in documents[: unpack(lists, chunk, row, documents, codes)]:
+        for document in documents[:n]:
             df[lists.latents[row]] += wanted[document]
     return 0

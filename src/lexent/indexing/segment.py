@@ -26,10 +26,7 @@ BYTES_OF_AN_ENTRY = 16
 _TYPES: dict[str, Any] = {
     "chunks": np.int64,
     "latents": np.uint32,
-    "forms": np.uint8,
-    "counts": np.uint32,
-    "places": np.uint32,
-    "code_places": np.uint32,
+    "records": np.uint32,
     "maxima": np.uint8,
     "shorts": np.uint16,
     "codes": np.uint8,
@@ -39,7 +36,7 @@ _TYPES: dict[str, Any] = {
     "df": np.int64,
 }
 """The arrays of a segment, a .npy file each."""
-_WIDTHS = {"chunks": 5, "maxima": BANDS, "band_lengths": BANDS, "df": 2}
+_WIDTHS = {"chunks": 5, "records": 3, "maxima": BANDS, "band_lengths": BANDS, "df": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +161,7 @@ class Segment:
             and bool((np.diff(chunks[:, 0]) <= CHUNK).all())
             and len(arrays["lengths"]) == n_documents
             and len(arrays["band_lengths"]) == n_chunks
-            and all(len(arrays[name]) == n_lists for name in ("forms", "counts", "places", "code_places", "maxima"))
+            and all(len(arrays[name]) == n_lists for name in ("records", "maxima"))
             and (not len(arrays["df"]) or 0 <= arrays["df"][:, 0].min() <= arrays["df"][:, 0].max() < size)
             and (not len(arrays["df"]) or 0 <= arrays["df"][:, 1].min() <= arrays["df"][:, 1].max() <= n_documents)
         )
@@ -309,10 +306,7 @@ class Packer:
         self._starts = np.concatenate([self._starts, ends[None]])
         arrays: dict[str, NDArray[Any]] = {
             "latents": latents,
-            "forms": forms,
-            "counts": counts,
-            "places": places,
-            "code_places": code_places,
+            "records": np.stack([counts << 2 | forms, places, code_places], axis=1),
             "maxima": maxima,
             "shorts": shorts,
             "codes": packed,
