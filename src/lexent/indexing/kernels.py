@@ -1,9 +1,9 @@
 """The Numba kernels of exact top-k search over packed segments. Their slow twin is `lexent.indexing.reference`.
 
 A posting's weight is `curve[2 code + shift of its document]` (see `lexent.indexing.scale`). What it adds to a score is
-a whole number: the weight times the query's weight, which is scaled up so that all sums fit 31 bits. Whole numbers make a
-sum the same in any order, so pruning cannot change a score; and each is at least 1 (at most -1 for a negative weight),
-so every document that shares a latent with a query of positive weights scores above 0.
+a whole number: the weight times the query's weight, which is scaled up so that all sums fit 31 bits. Whole numbers make
+a sum the same in any order, so pruning cannot change a score; and each is at least 1 (at most -1 for a negative
+weight), so every document that shares a latent with a query of positive weights scores above 0.
 
 A chunk is searched the MaxScore way. Lists are added whole, those that lower the bound most for their length first,
 until what the rest could add is a share of the score to reach; only documents that can still reach it are then looked
@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing.bits import popcount, prefetch, trailing_zeros
+from lexent.indexing.bits import popcount, trailing_zeros
 from lexent.indexing.packing import BANDS, CHUNK, DENSE, GAPS, SPARSE, STRIDE, Lists, bitmap_words, locate, unpack
 
 DAMAGED = -1
@@ -119,8 +119,6 @@ def top(
         check = 2 * n_documents
         while done < n and not (bar > 1 and rest[done] <= share * bar):
             row, weight = rows[order[done]], row_weights[order[done]]
-            if done + 1 < n:
-                _ask_for(lists, rows[order[done + 1]])
             if scan(lists, row, n_documents, shifts, weights.curve, weight, scratch) == DAMAGED:
                 scratch.scores[:] = 0
                 return DAMAGED
@@ -147,8 +145,6 @@ def top(
             if n_chosen == 0:
                 break
             row, weight, needed = rows[order[place]], row_weights[order[place]], bar - rest[place + 1]
-            if place + 1 < n and n_chosen <= 64:
-                _ask_about(lists, rows[order[place + 1]], n_documents, n_chosen, scratch.chosen)
             n_chosen = look_up(lists, row, n_documents, shifts, weights.curve, weight, needed, n_chosen, scratch)
         for one in range(n_chosen):
             _offer(best, who, state, k, scratch.sums[one], base + first + scratch.chosen[one])
@@ -187,9 +183,7 @@ def top_of_few(
             return DAMAGED
         shifts = weights.shifts[first : first + CHUNK]
         for place in range(n):
-            look_up(
-                lists, rows[place], stop - first, shifts, weights.curve, row_weights[place], 0, n_chosen, scratch
-            )
+            look_up(lists, rows[place], stop - first, shifts, weights.curve, row_weights[place], 0, n_chosen, scratch)
         for one in range(n_chosen):
             if scratch.sums[one] > 0:
                 _offer(best, who, state, k, scratch.sums[one], base + first + scratch.chosen[one])
@@ -295,27 +289,24 @@ def _resolve(
     low, last = lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
     if low == last:
         return 0
-    places = np.empty(len(query_ids), np.int64)
     slope = (last - low) / (np.float64(lists.latents[last - 1]) - np.float64(lists.latents[low]) + 1.0)
     n = 0
     for place in range(len(query_ids)):
         low = find(lists.latents, low, last, query_ids[place], slope)
         if low == last:
             break
-        if lists.latents[low] == query_ids[place]:
-            prefetch(lists.records, 3 * low)
-            prefetch(lists.maxima, BANDS * low)
-            places[n], row_weights[n] = low, query_weights[place]
-            n += 1
-    for one in range(n):
-        if not locate(lists, chunk, places[one], rows[one]):
+        if lists.latents[low] != query_ids[place]:
+            continue
+        if not locate(lists, chunk, low, rows[n]):
             return DAMAGED
         highest = np.int64(0)
         for band in range(BANDS):
-            code = np.int64(lists.maxima[places[one], band])
+            code = np.int64(lists.maxima[low, band])
             if code:
                 highest = max(highest, np.int64(place_of(code, weights.band_shifts[chunk, band])))
-        bounds[one] = _gain(weights.curve[highest], row_weights[one])
+        row_weights[n] = query_weights[place]
+        bounds[n] = _gain(weights.curve[highest], query_weights[place])
+        n += 1
     return n
 
 
@@ -342,28 +333,6 @@ def find(latents: NDArray[np.uint32], low: int, last: int, wanted: np.uint32, sl
         else:
             high = middle
     return low
-
-
-@njit(cache=True, nogil=True)
-def _ask_for(lists: Lists, row: NDArray[np.int64]) -> None:
-    """Asks memory for the beginning of a list that is added next."""
-    if row[0] == DENSE:
-        return
-    for line in range(min(row[1] // 32 + 1, 16)):
-        prefetch(lists.shorts, row[2] + 32 * line)
-
-
-@njit(cache=True, nogil=True)
-def _ask_about(lists: Lists, row: NDArray[np.int64], n_documents: int, n: int, chosen: NDArray[np.int64]) -> None:
-    """Asks memory for what the next list says of the chosen documents."""
-    if row[0] == DENSE:
-        ranks = row[2] + bitmap_words(n_documents)
-        for one in range(n):
-            prefetch(lists.words, row[2] + (chosen[one] >> 6))
-            prefetch(lists.words, ranks + (chosen[one] >> 11))
-    else:
-        prefetch(lists.shorts, row[2] + row[1] // 2)
-        prefetch(lists.shorts, row[2] + row[1])
 
 
 @njit(cache=True, nogil=True)
@@ -548,10 +517,7 @@ def _seed(
     scratch.chosen[:n] = np.sort(scratch.chosen[:n])
     for one in range(n):
         scratch.sums[one] = scratch.scores[np.uint16(scratch.chosen[one])]
-    for number in range(done, len(order)):
-        place = order[number]
-        if number + 1 < len(order) and n <= 64:
-            _ask_about(lists, rows[order[number + 1]], n_documents, n, scratch.chosen)
+    for place in order[done:]:
         look_up(lists, rows[place], n_documents, shifts, curve, row_weights[place], 0, n, scratch)
     return np.partition(scratch.sums[:n], n - k)[n - k] if n >= k else 0
 

@@ -210,9 +210,7 @@ def locate(lists: Lists, chunk: int, row: int, found: NDArray[np.int64]) -> bool
 
 
 @njit(cache=True, nogil=True)
-def unpack(
-    lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]
-) -> int:
+def unpack(lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]) -> int:
     """The postings of one list; gives how many, or -1 if it is damaged. The outputs have 2 * CHUNK places."""
     found = np.empty(4, np.int64)
     if not locate(lists, chunk, row, found):

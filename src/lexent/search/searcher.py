@@ -111,7 +111,7 @@ class Searcher:
                 positions[row, : len(who)], scores[row, : len(who)] = who, best / scaled
 
         starts = range(0, n_queries if width else 0, BATCH)
-        workers = min(len(starts), threads or os.cpu_count() or 1)
+        workers = min(len(starts), threads or os.cpu_count() or 1) if len(starts) > 1 else 1
         if workers > 1:
             with ThreadPoolExecutor(workers) as pool:
                 list(pool.map(search, starts))
