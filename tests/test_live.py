@@ -591,3 +591,12 @@ def test_ids_of_any_characters(tmp_path: Path) -> None:
     assert index.document("e\u0301").text == "king e\u0301"
     index.compact()
     assert living.ids(opened(tmp_path / "a")) == expected
+
+
+def test_files_dicts_and_strings_can_be_added(tmp_path: Path) -> None:
+    index = small.build(tmp_path / "a")
+    (tmp_path / "more.jsonl").write_text('{"id": "from-file", "text": "rye bread dough"}\n')
+    assert index.add(tmp_path / "more.jsonl") == 1
+    assert index.add([{"id": "from-dict", "text": "rye bread dough", "year": 2020}]) == 1
+    assert index.add([]) == 0
+    assert {hit.id for hit in index.search("rye", k=2)} == {"from-file", "from-dict"}

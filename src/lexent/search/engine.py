@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from lexent.types import Document, SparseVectors
 from lexent.weighting import bm25, transform
 
 if TYPE_CHECKING:
+    from lexent.corpus.corpus import Source
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
 
@@ -329,7 +331,7 @@ class Index:
 
     def add(
         self,
-        documents: Iterable[Document],
+        source: Source,
         *,
         upsert: bool = False,
         memory: int | None = None,
@@ -337,13 +339,14 @@ class Index:
     ) -> int:
         """Adds documents, all of them or none; gives how many. They are on the disk when this returns.
 
-        upsert: documents whose id is already there take the place of those; without it, such an id is an InputError.
+        source: documents, dicts or strings, or a file or folder, as for `lexent.index`. upsert: documents whose id is
+        already there take the place of those; without it, such an id is an InputError.
         """
         replaced: list[int] = []
         with Writer(self.path, memory=memory) as writer:
             self._parts.check(writer.snapshot.manifest)
             with writer.new_segment() as segment:
-                for chunk in builder.in_chunks(documents):
+                for chunk in builder.in_chunks(_documents(source)):
                     there = writer.snapshot.positions([document.id for document in chunk])
                     if there and not upsert:
                         raise InputError(
@@ -361,11 +364,9 @@ class Index:
         self.refresh()
         return count
 
-    def upsert(
-        self, documents: Iterable[Document], *, memory: int | None = None, progress: builder.Progress | None = None
-    ) -> int:
+    def upsert(self, source: Source, *, memory: int | None = None, progress: builder.Progress | None = None) -> int:
         """Adds documents; those whose id is already there take the place of the older ones. All of them or none."""
-        return self.add(documents, upsert=True, memory=memory, progress=progress)
+        return self.add(source, upsert=True, memory=memory, progress=progress)
 
     def delete(self, ids: Iterable[str], *, missing: bool = False) -> int:
         """Deletes documents by id, all of them or none; gives how many.
@@ -402,6 +403,19 @@ class Index:
 
     def _codes(self, documents: list[Document], recipe: Recipe, progress: builder.Progress | None) -> Any:
         return builder.codes_of(documents, self.encoder, self.lexicon, recipe, progress)
+
+
+def _documents(source: Source) -> Iterable[Document]:
+    from lexent.corpus import read
+
+    if isinstance(source, str | Path):
+        return read(source)
+    items = iter(source)
+    first = next(items, None)
+    if first is None:
+        return ()
+    whole = chain([first], items)
+    return cast("Iterable[Document]", whole) if isinstance(first, Document) else read(whole)
 
 
 class Parts:
