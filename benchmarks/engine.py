@@ -47,8 +47,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--copies", type=_numbers, default=[1, 5], help="times as many documents as the vectors have")
     parser.add_argument("--documents", type=int, help="take only so many, for a trial")
     parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--fewer", type=int, default=60, help="queries with k = 1,000, and of 500 latents")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--fewer", type=int, default=40, help="queries with k = 1,000, and of 500 latents")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
         "--peers",
         type=lambda text: text.split(","),
