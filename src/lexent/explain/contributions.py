@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from lexent.types import Contribution
 
 if TYPE_CHECKING:
-    from lexent.search.engine import View
     from lexent.search.query import Query
+    from lexent.search.view import View
 
 BAR = 24
 """Characters of the longest bar."""

@@ -11,9 +11,10 @@ from lexent.explain.contributions import Explanation, bar, explain
 from lexent.search.results import QueryConcept
 
 if TYPE_CHECKING:
-    from lexent.search.engine import Index, View
+    from lexent.search.engine import Index
     from lexent.search.query import Query
     from lexent.search.steering import Steer
+    from lexent.search.view import View
 
 SHOWN = 8
 """Concepts that the readable form shows of each list."""

@@ -19,7 +19,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.bits import popcount, trailing_zeros
-from lexent.indexing.packing import BANDS, CHUNK, DENSE, GAPS, SPARSE, STRIDE, Lists, bitmap_words, locate, unpack
+from lexent.indexing.heap import offer
+from lexent.indexing.packing import BANDS, CHUNK, DENSE, GAPS, SPARSE, STRIDE, Lists, bitmap_words, locate
 
 DAMAGED = -1
 SHARE = 0.6
@@ -64,15 +65,6 @@ def prepare(
             negative |= weights[place] < 0
             n += 1
     return latents[:n], scaled[:n], negative
-
-
-@njit(cache=True, nogil=True)
-def arrange(best: NDArray[np.int32], who: NDArray[np.int64], count: int) -> None:
-    """The heap in order: the strongest first, equal scores in document order."""
-    for last in range(count - 1, 0, -1):  # take the weakest out, again and again
-        score, document = best[last], who[last]
-        best[last], who[last] = best[0], who[0]
-        _sink(best, who, last, score, document)
 
 
 @njit(cache=True, nogil=True)
@@ -147,7 +139,7 @@ def top(
             row, weight, needed = rows[order[place]], row_weights[order[place]], bar - rest[place + 1]
             n_chosen = look_up(lists, row, n_documents, shifts, weights.curve, weight, needed, n_chosen, scratch)
         for one in range(n_chosen):
-            _offer(best, who, state, k, scratch.sums[one], base + first + scratch.chosen[one])
+            offer(best, who, state, k, scratch.sums[one], base + first + scratch.chosen[one])
         scratch.scores[:] = 0
     return 0
 
@@ -186,91 +178,7 @@ def top_of_few(
             look_up(lists, rows[place], stop - first, shifts, weights.curve, row_weights[place], 0, n_chosen, scratch)
         for one in range(n_chosen):
             if scratch.sums[one] > 0:
-                _offer(best, who, state, k, scratch.sums[one], base + first + scratch.chosen[one])
-    return 0
-
-
-@njit(cache=True, nogil=True)
-def all_scores(
-    query_ids: NDArray[np.uint32],
-    query_weights: NDArray[np.float32],
-    lists: Lists,
-    weights: Weights,
-    scores: NDArray[np.int32],
-    matched: NDArray[np.bool_],
-) -> int:
-    """The score of every document of a segment, and whether it shares a latent. Weights may be negative."""
-    documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
-    for chunk in range(len(lists.chunks) - 1):
-        first, low, last = lists.chunks[chunk, 0], lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
-        n_documents = lists.chunks[chunk + 1, 0] - first
-        shifts = weights.shifts[first : first + CHUNK]
-        for place in range(len(query_ids)):
-            low += np.searchsorted(lists.latents[low:last], query_ids[place])
-            if low == last:
-                break
-            if lists.latents[low] != query_ids[place]:
-                continue
-            n = unpack(lists, chunk, low, documents, codes)
-            if n < 0:
-                return DAMAGED
-            for posting in range(n):
-                d = documents[posting]
-                if np.int64(d) >= n_documents:
-                    return DAMAGED
-                weight = weights.curve[place_of(np.int64(codes[posting]), shifts[d])]
-                scores[first + np.int64(d)] += _gain(weight, query_weights[place])
-                matched[first + np.int64(d)] = True
-    return 0
-
-
-@njit(cache=True, nogil=True)
-def codes_of(query_ids: NDArray[np.uint32], lists: Lists, document: int, out: NDArray[np.uint8]) -> int:
-    """The codes of one document of a segment for latents that ascend; 0 for those that it lacks."""
-    documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
-    for chunk in range(len(lists.chunks) - 1):
-        first, stop = lists.chunks[chunk, 0], lists.chunks[chunk + 1, 0]
-        if not first <= document < stop:
-            continue
-        low, last = lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
-        for place in range(len(query_ids)):
-            low += np.searchsorted(lists.latents[low:last], query_ids[place])
-            if low == last:
-                break
-            if lists.latents[low] != query_ids[place]:
-                continue
-            n = unpack(lists, chunk, low, documents, codes)
-            if n < 0:
-                return DAMAGED
-            at = np.searchsorted(documents[:n], np.uint16(document - first))
-            if at < n and np.int64(documents[at]) == document - first:
-                out[place] = codes[at]
-    return 0
-
-
-@njit(cache=True, nogil=True)
-def count_within(
-    query_ids: NDArray[np.uint32], lists: Lists, allowed: NDArray[np.bool_], out: NDArray[np.int64]
-) -> int:
-    """How many allowed documents have each of some latents, which ascend; all are allowed where the mask is empty."""
-    documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
-    for chunk in range(len(lists.chunks) - 1):
-        first, low, last = lists.chunks[chunk, 0], lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
-        n_documents = lists.chunks[chunk + 1, 0] - first
-        for place in range(len(query_ids)):
-            low += np.searchsorted(lists.latents[low:last], query_ids[place])
-            if low == last:
-                break
-            if lists.latents[low] != query_ids[place]:
-                continue
-            n = unpack(lists, chunk, low, documents, codes)
-            if n < 0:
-                return DAMAGED
-            for posting in range(n):
-                d = np.int64(documents[posting])
-                if d >= n_documents:
-                    return DAMAGED
-                out[place] += len(allowed) == 0 or allowed[first + d]
+                offer(best, who, state, k, scratch.sums[one], base + first + scratch.chosen[one])
     return 0
 
 
@@ -305,7 +213,7 @@ def _resolve(
             if code:
                 highest = max(highest, np.int64(place_of(code, weights.band_shifts[chunk, band])))
         row_weights[n] = query_weights[place]
-        bounds[n] = _gain(weights.curve[highest], query_weights[place])
+        bounds[n] = gain_of(weights.curve[highest], query_weights[place])
         n += 1
     return n
 
@@ -350,7 +258,7 @@ def place_of(code: np.int64, shift: np.uint8) -> np.uint16:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _gain(weight: np.float32, query_weight: np.float32) -> np.int32:
+def gain_of(weight: np.float32, query_weight: np.float32) -> np.int32:
     gain = np.int32(weight * query_weight)
     return max(gain, np.int32(1)) if query_weight > 0 else min(gain, np.int32(-1))
 
@@ -368,7 +276,7 @@ def scan(
     """Adds a whole list to the scores of a chunk."""
     gains, scores = scratch.gains, scratch.scores
     for place in range(len(curve)):
-        gains[place] = _gain(curve[place], weight)
+        gains[place] = gain_of(curve[place], weight)
     form, count, start = row[0], row[1], row[2]
     # Indices are unsigned: Numba then leaves out the test for counting from the end.
     if form == GAPS:
@@ -424,7 +332,7 @@ def look_up(
             bits = lists.words[np.uint64(bitmap + word)]
             rank += popcount(bits & ((np.uint64(1) << bit) - np.uint64(1)))
             code = np.int64(lists.codes[np.uint64(codes + min(rank, count - 1))])
-            gain = _gain(curve[place_of(code, shifts[np.uint16(document)])], weight)
+            gain = gain_of(curve[place_of(code, shifts[np.uint16(document)])], weight)
             total = sums[one] + gain * np.int32((bits >> bit) & np.uint64(1))
             chosen[kept], sums[kept] = document, total
             kept += total >= needed
@@ -441,7 +349,7 @@ def look_up(
                     high = middle
             if at < end and np.int64(lists.shorts[at]) == document:
                 code = np.int64(lists.codes[codes + at])
-                total += _gain(curve[place_of(code, shifts[np.uint16(document)])], weight)
+                total += gain_of(curve[place_of(code, shifts[np.uint16(document)])], weight)
             chosen[kept], sums[kept] = document, total
             kept += total >= needed
         return kept
@@ -463,7 +371,7 @@ def look_up(
             at += np.int64(lists.shorts[entry]) & 255
         code = np.int64(lists.shorts[entry]) >> 8
         if at == document and code:
-            total += _gain(curve[place_of(code, shifts[np.uint16(document)])], weight)
+            total += gain_of(curve[place_of(code, shifts[np.uint16(document)])], weight)
         chosen[kept], sums[kept] = document, total
         kept += total >= needed
     return kept
@@ -558,45 +466,3 @@ def _at_least(needed: int, n_documents: int, live: NDArray[np.bool_], scratch: S
                 scratch.chosen[n], scratch.sums[n] = document, scores[document]
                 n += 1
     return n
-
-
-@njit(cache=True, nogil=True)
-def _offer(
-    best: NDArray[np.int32], who: NDArray[np.int64], state: NDArray[np.int64], k: int, score: int, document: int
-) -> None:
-    """Puts a document into the heap of the k best, if it belongs there. Documents come in order."""
-    if state[0] < k:
-        _rise(best, who, state[0], score, document)
-        state[0] += 1
-    elif score > best[0]:
-        _sink(best, who, k, score, document)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _weaker(score: int, document: int, other_score: int, other_document: int) -> bool:
-    return score < other_score or (score == other_score and document > other_document)
-
-
-@njit(cache=True, nogil=True)
-def _rise(best: NDArray[np.int32], who: NDArray[np.int64], place: int, score: int, document: int) -> None:
-    while place > 0:
-        parent = (place - 1) // 2
-        if not _weaker(score, document, best[parent], who[parent]):
-            break
-        best[place], who[place] = best[parent], who[parent]
-        place = parent
-    best[place], who[place] = score, document
-
-
-@njit(cache=True, nogil=True)
-def _sink(best: NDArray[np.int32], who: NDArray[np.int64], count: int, score: int, document: int) -> None:
-    place = 0
-    while 2 * place + 1 < count:
-        child = 2 * place + 1
-        if child + 1 < count and _weaker(best[child + 1], who[child + 1], best[child], who[child]):
-            child += 1
-        if not _weaker(best[child], who[child], score, document):
-            break
-        best[place], who[place] = best[child], who[child]
-        place = child
-    best[place], who[place] = score, document

@@ -241,6 +241,22 @@ def unpack(lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16]
 
 
 @njit(cache=True, nogil=True)
+def unpack_latent(
+    lists: Lists, chunk: int, latent: np.uint32, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]
+) -> int:
+    """The postings of a latent in a chunk, 0 where it has none; -1 if damaged, also by documents beyond the chunk."""
+    first, last = lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
+    row = first + np.searchsorted(lists.latents[first:last], latent)
+    if row == last or lists.latents[row] != latent:
+        return 0
+    n = unpack(lists, chunk, row, out_documents, out_codes)
+    for document in out_documents[: max(n, 0)]:
+        if np.int64(document) >= lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]:
+            return -1
+    return n
+
+
+@njit(cache=True, nogil=True)
 def unpack_chunk(
     lists: Lists, chunk: int, keep: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64], int]:

@@ -2,155 +2,30 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, cast
 
 from lexent import recipes
-from lexent.errors import InputError, MismatchError, NotFoundError
-from lexent.indexing.filters import Filter
+from lexent.errors import InputError
 from lexent.indexing.manifest import Manifest, verify
-from lexent.indexing.segment import Deleted, repacked
 from lexent.indexing.snapshot import Snapshot
 from lexent.indexing.writer import Writer
 from lexent.recipes import Recipe
 from lexent.search import builder, steering
-from lexent.search.parts import EncoderLike, LexiconLike, load_encoder, load_lexicon
+from lexent.search.parts import EncoderLike, LexiconLike, Parts
 from lexent.search.query import Query
-from lexent.search.results import Hit, QueryConcept, Results
-from lexent.search.searcher import Masks, Searcher
-from lexent.types import Document, SparseVectors
-from lexent.weighting import bm25, transform
+from lexent.search.results import QueryConcept, Results
+from lexent.search.searcher import Searcher
+from lexent.search.view import Settings, View, Where
+from lexent.types import Document
 
 if TYPE_CHECKING:
     from lexent.corpus.corpus import Source
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
-
-T = TypeVar("T")
-Where = dict[str, Any]
-"""A filter on metadata, for example {"year": {"gte": 2019}, "lang": "en"}; see `lexent.indexing.filters`."""
-Settings = dict[str, Any]
-"""Recipe settings by name, for example {"k1": 3, "b": 0.4}."""
-
-
-class View:
-    """An index as it was at one moment: what a search and its explanations read. It never changes."""
-
-    def __init__(self, snapshot: Snapshot, parts: Parts, *, settings: Settings | None = None) -> None:
-        self.path = snapshot.path
-        self.manifest = snapshot.manifest
-        self.documents = snapshot
-        self.parts = parts
-        stored = Recipe.from_dict(self.manifest.recipe)
-        self.recipe = recipes.retuned(stored, settings or {})
-        segments, deleted = snapshot.segments, snapshot.deleted
-        if (self.recipe.power, self.recipe.document_cap) != (stored.power, stored.document_cap):
-            segments = tuple(repacked(segment, self.recipe) for segment in segments)
-            pairs = zip(segments, deleted, strict=True)
-            deleted = tuple(None if gone is None else Deleted.of(segment, gone.mask) for segment, gone in pairs)
-        self.searcher = Searcher(segments, self.recipe, size=self.manifest.lexicon.size, deleted=deleted)
-
-    @property
-    def encoder(self) -> Encoder:
-        return self.parts.encoder
-
-    @property
-    def lexicon(self) -> Lexicon:
-        return self.parts.lexicon
-
-    def __len__(self) -> int:
-        return self.manifest.counts.documents
-
-    def search_many(
-        self,
-        queries: Sequence[str],
-        *,
-        k: int,
-        steer: steering.Steer | None = None,
-        where: Where | None = None,
-        idf_of_subset: bool = False,
-    ) -> list[Results]:
-        if k < 0:
-            raise InputError(f"k is {k}; allowed: 0 or more")
-        vectors = self._represent(queries, steer)
-        allowed = None if not where else self.documents.matching(Filter.of(where))
-        weights = self.searcher.query_weights(vectors)
-        if allowed is not None and idf_of_subset:
-            weights = self._weighed_within(vectors, allowed)
-        made = [Query.of(text, weights.take(np.array([row]))) for row, text in enumerate(queries)]
-        return self._results(made, k, allowed)
-
-    def query(self, text: str, *, steer: steering.Steer | None = None) -> Query:
-        """A query with its final weights."""
-        return Query.of(text, self.searcher.query_weights(self._represent([text], steer)))
-
-    def concepts(self, query: Query) -> list[QueryConcept]:
-        """The concepts of a query, strongest first."""
-        found = [
-            QueryConcept(concept, self.lexicon.label(concept), weight)
-            for concept, weight in zip(query.ids.tolist(), query.weights.tolist(), strict=True)
-        ]
-        return sorted(found, key=lambda concept: (-abs(concept.weight), concept.id))
-
-    def _represent(self, queries: Sequence[str], steer: steering.Steer | None = None) -> SparseVectors:
-        from lexent.pipeline import represent
-
-        for place, query in enumerate(queries):
-            if not query.strip():
-                which = f" (number {place + 1} of {len(queries)})" if len(queries) > 1 else ""
-                raise InputError(f'the query{which} is empty; type some words, for example "sort a list"')
-        recipe = self.recipe
-        pooled = represent(queries, kind="query", encoder=self.encoder, lexicon=self.lexicon, recipe=recipe)
-        vectors = transform(pooled, power=recipe.power_for("query"), cap=recipe.query_cap)
-        return steering.steered(vectors, steer, lexicon=self.lexicon) if steer else vectors
-
-    def _weighed_within(self, vectors: SparseVectors, allowed: Masks) -> SparseVectors:
-        """The queries' weights with the idf that the allowed documents alone would give."""
-        ids = np.unique(vectors.ids)
-        df = np.zeros_like(self.searcher.df)
-        df[ids] = self.searcher.df_within(ids, allowed)
-        n_allowed = self.searcher.n_allowed(allowed)
-        factors = bm25.query_factors(df, n_allowed, self.recipe.weighting, prune=0)
-        factors[self.searcher.factors == 0] = 0  # what the recipe prunes stays out
-        return self.searcher.query_weights(vectors, factors=factors)
-
-    def _results(self, queries: Sequence[Query], k: int, allowed: Masks | None) -> list[Results]:
-        size = self.manifest.lexicon.size
-        vectors = SparseVectors.concatenate([query.vectors(size) for query in queries], size=size)
-        found = self.searcher.top_weighted(vectors, k, allowed=allowed)
-        return [
-            Results(
-                query=query.text,
-                concepts=tuple(self.concepts(query)),
-                hits=tuple(self._hits(query, found.positions[row], found.scores[row])),
-            )
-            for row, query in enumerate(queries)
-        ]
-
-    def _hits(self, query: Query, positions: np.ndarray, scores: np.ndarray) -> list[Hit]:
-        places = positions[positions >= 0].tolist()
-        return [
-            Hit(
-                rank=rank,
-                id=document.id,
-                score=score,
-                title=document.title,
-                text=document.text,
-                metadata=document.metadata,
-                position=position,
-                query=query,
-                index=self,
-            )
-            for rank, (document, position, score) in enumerate(
-                zip(self.documents.at(places), places, scores.tolist(), strict=False), start=1
-            )
-        ]
 
 
 class Index:
@@ -416,68 +291,3 @@ def _documents(source: Source) -> Iterable[Document]:
         return ()
     whole = chain([first], items)
     return cast("Iterable[Document]", whole) if isinstance(first, Document) else read(whole)
-
-
-class Parts:
-    """The encoder and the lexicon of an index, loaded when first needed and checked against its manifest."""
-
-    def __init__(self, path: Path, manifest: Manifest, encoder: EncoderLike, lexicon: LexiconLike) -> None:
-        self.path, self.manifest = path, manifest
-        self._given = (encoder, lexicon)
-        self._encoder: Encoder | None = None
-        self._lexicon: Lexicon | None = None
-        self._loading = threading.RLock()
-        # What is already at hand is checked now; what must be loaded, when it is first needed.
-        if encoder is not None and not isinstance(encoder, str | Path):
-            _ = self.encoder
-        if lexicon is not None and not isinstance(lexicon, str | Path):
-            _ = self.lexicon
-
-    @property
-    def encoder(self) -> Encoder:
-        with self._loading:
-            if self._encoder is None:
-                loaded = self._load("encoder", self._given[0], self.manifest.encoder.source, load=load_encoder)
-                self._check("encoder", loaded.id, loaded.fingerprint)
-                self._encoder = loaded
-            return self._encoder
-
-    @property
-    def lexicon(self) -> Lexicon:
-        with self._loading:
-            if self._lexicon is None:
-                loaded = self._load("lexicon", self._given[1], self.manifest.lexicon.source, load=load_lexicon)
-                self._check("lexicon", loaded.name, loaded.hash)
-                self._lexicon = loaded
-            return self._lexicon
-
-    def check(self, manifest: Manifest) -> None:
-        """Refuses a newer generation that was built anew with other parts."""
-        old, new = self.manifest, manifest
-        if (old.encoder.fingerprint, old.lexicon.hash) != (new.encoder.fingerprint, new.lexicon.hash):
-            raise MismatchError(
-                f'"{self.path}" was built anew with another encoder or lexicon; open it again: Index.open(path)'
-            )
-
-    def _load(self, part: str, given: Any, source: str, *, load: Callable[[Any], T]) -> T:
-        if given is not None:
-            return load(given)
-        try:
-            return load(source)
-        except NotFoundError as error:
-            raise NotFoundError(
-                f'"{self.path}" was built with the {part} "{source}", which is not found here ({error}); '
-                f"say where it is now: --{part} NAME_OR_FOLDER ({part}=...)"
-            ) from error
-
-    def _check(self, part: str, name: str, mark: str) -> None:
-        if part == "encoder":
-            built, built_mark = self.manifest.encoder.id, self.manifest.encoder.fingerprint
-        else:
-            built, built_mark = self.manifest.lexicon.name, self.manifest.lexicon.hash
-        if mark != built_mark:
-            raise MismatchError(
-                f'"{self.path}" was built with the {part} "{built}" ({built_mark[:12]}); given: "{name}" '
-                f"({mark[:12]}); open it with the {part} it was built with, or build it again: "
-                f"lexent index CORPUS --out {self.path} --overwrite"
-            )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from lexent.errors import MismatchError, NotFoundError
+from lexent.indexing.manifest import Manifest
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
 
+T = TypeVar("T")
 EncoderLike: TypeAlias = "Encoder | str | Path | None"
 LexiconLike: TypeAlias = "Lexicon | str | Path | None"
 """The thing itself, its name or folder, or None for the embedded default."""
@@ -40,3 +46,68 @@ def lexicon_source(given: LexiconLike, lexicon: Lexicon) -> str:
 
 def _whole(name: str) -> str:
     return str(Path(name).absolute()) if Path(name).is_dir() else name
+
+
+class Parts:
+    """The encoder and the lexicon of an index, loaded when first needed and checked against its manifest."""
+
+    def __init__(self, path: Path, manifest: Manifest, encoder: EncoderLike, lexicon: LexiconLike) -> None:
+        self.path, self.manifest = path, manifest
+        self._given = (encoder, lexicon)
+        self._encoder: Encoder | None = None
+        self._lexicon: Lexicon | None = None
+        self._loading = threading.RLock()
+        # What is already at hand is checked now; what must be loaded, when it is first needed.
+        if encoder is not None and not isinstance(encoder, str | Path):
+            _ = self.encoder
+        if lexicon is not None and not isinstance(lexicon, str | Path):
+            _ = self.lexicon
+
+    @property
+    def encoder(self) -> Encoder:
+        with self._loading:
+            if self._encoder is None:
+                loaded = self._load("encoder", self._given[0], self.manifest.encoder.source, load=load_encoder)
+                self._check("encoder", loaded.id, loaded.fingerprint)
+                self._encoder = loaded
+            return self._encoder
+
+    @property
+    def lexicon(self) -> Lexicon:
+        with self._loading:
+            if self._lexicon is None:
+                loaded = self._load("lexicon", self._given[1], self.manifest.lexicon.source, load=load_lexicon)
+                self._check("lexicon", loaded.name, loaded.hash)
+                self._lexicon = loaded
+            return self._lexicon
+
+    def check(self, manifest: Manifest) -> None:
+        """Refuses a newer generation that was built anew with other parts."""
+        old, new = self.manifest, manifest
+        if (old.encoder.fingerprint, old.lexicon.hash) != (new.encoder.fingerprint, new.lexicon.hash):
+            raise MismatchError(
+                f'"{self.path}" was built anew with another encoder or lexicon; open it again: Index.open(path)'
+            )
+
+    def _load(self, part: str, given: Any, source: str, *, load: Callable[[Any], T]) -> T:
+        if given is not None:
+            return load(given)
+        try:
+            return load(source)
+        except NotFoundError as error:
+            raise NotFoundError(
+                f'"{self.path}" was built with the {part} "{source}", which is not found here ({error}); '
+                f"say where it is now: --{part} NAME_OR_FOLDER ({part}=...)"
+            ) from error
+
+    def _check(self, part: str, name: str, mark: str) -> None:
+        if part == "encoder":
+            built, built_mark = self.manifest.encoder.id, self.manifest.encoder.fingerprint
+        else:
+            built, built_mark = self.manifest.lexicon.name, self.manifest.lexicon.hash
+        if mark != built_mark:
+            raise MismatchError(
+                f'"{self.path}" was built with the {part} "{built}" ({built_mark[:12]}); given: "{name}" '
+                f"({mark[:12]}); open it with the {part} it was built with, or build it again: "
+                f"lexent index CORPUS --out {self.path} --overwrite"
+            )

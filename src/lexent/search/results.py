@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, overload
 if TYPE_CHECKING:
     from lexent.explain.attribution import ConceptTokens
     from lexent.explain.contributions import Explanation
-    from lexent.search.engine import View
     from lexent.search.query import Query
+    from lexent.search.view import View
 
 
 @dataclass(frozen=True, slots=True)

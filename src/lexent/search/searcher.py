@@ -145,30 +145,24 @@ class Searcher:
 
     def document_weights(self, position: int, ids: NDArray[np.int32]) -> NDArray[np.float32]:
         """float32[len(ids)]: the stored weights of one document, 0 for latents that it lacks."""
-        from lexent.indexing import kernels
+        from lexent.indexing import tallies
 
         place = int(np.searchsorted(self.bases, position, side="right")) - 1
         segment, local = self.segments[place], position - int(self.bases[place])
-        order = np.argsort(ids, kind="stable")
         codes = np.zeros(len(ids), np.uint8)
-        if kernels.codes_of(ids[order].astype(np.uint32), segment.lists, local, codes) < 0:
+        if tallies.codes_of(ids.astype(np.uint32), segment.lists, local, codes) < 0:
             raise damaged()
-        found = np.zeros(len(ids), np.float32)
         shift = int(self._weights_of(place).shifts[local])
-        found[order] = np.where(codes > 0, self.curve[2 * codes.astype(np.int64) + shift], 0)
-        return found
+        return np.where(codes > 0, self.curve[2 * codes.astype(np.int64) + shift], np.float32(0))
 
     def df_within(self, ids: NDArray[np.int32], allowed: Masks) -> NDArray[np.int64]:
         """How many of the allowed documents have each of the latents."""
-        from lexent.indexing import kernels
+        from lexent.indexing import tallies
 
-        order = np.argsort(ids, kind="stable")
         total = np.zeros(len(ids), np.int64)
         for segment, mask in zip(self.segments, self._alive(allowed), strict=True):
-            counted = np.zeros(len(ids), np.int64)
-            if kernels.count_within(ids[order].astype(np.uint32), segment.lists, mask, counted) < 0:
+            if tallies.count_within(ids.astype(np.uint32), segment.lists, mask, total) < 0:
                 raise damaged()
-            total[order] += counted
         return total
 
     def n_allowed(self, allowed: Masks) -> int:
@@ -195,7 +189,7 @@ class Searcher:
         self, ids: NDArray[np.int32], weights: NDArray[np.float32], k: int, masks: Masks
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], float]:
         """The best documents of one query, strongest first: whole-number scores, positions and the scale."""
-        from lexent.indexing import kernels
+        from lexent.indexing import heap, kernels
 
         latents, scaled, negative, factor = self._scaled(ids, weights)
         if negative:
@@ -216,20 +210,20 @@ class Searcher:
         finally:
             self._scratch.append(scratch)
         count = int(state[0])
-        kernels.arrange(best, who, count)
+        heap.arrange(best, who, count)
         return best[:count], who[:count], factor
 
     def _all(
         self, latents: NDArray[np.uint32], scaled: NDArray[np.float32], factor: float, masks: Masks
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        from lexent.indexing import kernels
+        from lexent.indexing import tallies
 
         n = int(self.bases[-1])
         scores, matched = np.zeros(n, np.int32), np.zeros(n, np.bool_)
         for place, segment in enumerate(self.segments):
             part = slice(self.bases[place], self.bases[place + 1])
             weighed, into = self._weights_of(place), (scores[part], matched[part])
-            if kernels.all_scores(latents, scaled, segment.lists, weighed, *into) < 0:
+            if tallies.all_scores(latents, scaled, segment.lists, weighed, *into) < 0:
                 raise damaged()
             if len(masks[place]):
                 matched[part] &= masks[place]
