@@ -31,7 +31,7 @@ def represent(
     """
     from lexent.weighting import pool
 
-    lexicon.check(encoder)
+    lexicon.check(encoder, level=recipe.level)
     parts: list[SparseVectors] = []
     positions: list[np.ndarray] = []
     for rows, states in encoder.batches(texts, kind=kind, level=recipe.level, specials=recipe.specials):

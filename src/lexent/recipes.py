@@ -134,7 +134,17 @@ def retuned(recipe: Recipe, settings: dict[str, Any]) -> Recipe:
     return changed
 
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (Recipe(name="latent-terms"),)}
+def _clsr(name: str, *, k: int, cap: int, weighting: BM25) -> Recipe:
+    """Concept-level sparse retrieval: the latents of one pooled state, weighed as they are."""
+    return Recipe(name, level="pooled", k=k, power=1.0, query_power=None, weighting=weighting, document_cap=cap)
+
+
+_ALL = (
+    Recipe("latent-terms"),
+    _clsr("clsr", k=128, cap=65, weighting=BM25(k1=0.2, b=3.0, idf="clsr", k2=0.5)),
+    _clsr("clsr-efficient", k=32, cap=24, weighting=BM25(k1=0.6, b=1.75, idf="clsr", k2=2.5)),
+)
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 
 
 def get(recipe: str | Recipe) -> Recipe:

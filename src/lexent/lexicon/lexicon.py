@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -17,6 +18,7 @@ from lexent.types import Level, RowCodes, States
 if TYPE_CHECKING:
     from lexent.coders.sae import SparseAutoencoder
     from lexent.encoders import Encoder
+    from lexent.recipes import Recipe
 
 CARD = "README.md"
 
@@ -93,8 +95,13 @@ class Lexicon:
         nearest = np.argsort(-cosine, kind="stable")[: min(limit, self.size - 1)]
         return [(self.concepts[int(other)], float(cosine[other])) for other in nearest]
 
-    def check(self, encoder: Encoder) -> None:
-        """Refuse an encoder that this lexicon was not trained for."""
+    def check(self, encoder: Encoder, *, level: Level | None = None) -> None:
+        """Refuse an encoder that this lexicon was not trained for, and states of another level."""
+        if level is not None and level != self.info.level:
+            raise MismatchError(
+                f'the lexicon "{self.name}" reads {self.info.level} states and the recipe gives {level} ones; '
+                f"take another recipe or lexicon, or train one: lexent train TEXTS --level {level} --out DIR"
+            )
         if encoder.fingerprint != self.encoder_fingerprint:
             raise MismatchError(
                 f'the lexicon "{self.name}" was trained for the encoder "{self.encoder_id}" '
@@ -141,14 +148,33 @@ def shipped() -> dict[str, Path]:
     return {path.parent.name: path.parent for path in sorted(root.glob(f"*/{MANIFEST}"))}
 
 
-def load(lexicon: str | Path | Lexicon | None = None) -> Lexicon:
-    """A lexicon by folder or by the name of a shipped one; the shipped default where none is given."""
-    from lexent.coders.sae import SparseAutoencoder
+def default_for(recipe: Recipe | None = None) -> str:
+    """The name of the shipped lexicon that a recipe is used with: of its level, and of the k nearest to its own."""
+    from lexent import recipes
+    from lexent.coders.sae import CONFIG
     from lexent.encoders.encoder import DEFAULT
+
+    wanted = recipe or recipes.get("latent-terms")
+    near: list[tuple[int, str]] = []
+    for name, folder in shipped().items():
+        manifest = read_manifest(folder, kind="lexicon")
+        if manifest["encoder_id"] == DEFAULT and manifest["level"] == wanted.level:
+            near.append((abs(json.loads((folder / CONFIG).read_text())["k"] - wanted.k), name))
+    if not near:
+        raise NotFoundError(
+            f'no shipped lexicon is of the level "{wanted.level}", as the recipe "{wanted.name}" needs; '
+            f"train one and name it: lexent train TEXTS --level {wanted.level} --out DIR; --lexicon DIR"
+        )
+    return min(near)[1]
+
+
+def load(lexicon: str | Path | Lexicon | None = None, *, recipe: Recipe | None = None) -> Lexicon:
+    """A lexicon by folder or by the name of a shipped one; where none is given, the shipped one for the recipe."""
+    from lexent.coders.sae import SparseAutoencoder
 
     if isinstance(lexicon, Lexicon):
         return lexicon
-    name = str(lexicon) if lexicon is not None else DEFAULT
+    name = str(lexicon) if lexicon is not None else default_for(recipe)
     # A folder of the default's name in the working directory, say the encoder's, is not meant where none is given.
     folder = Path(name) if lexicon is not None and Path(name).is_dir() else shipped().get(name)
     if folder is None:

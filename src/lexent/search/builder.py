@@ -47,8 +47,8 @@ def build(
         first = next(chunks, None)
         if first is None:
             raise InputError("there are no documents to index; give at least one, with an id and a text")
-        loaded_encoder, loaded_lexicon = load_encoder(encoder), load_lexicon(lexicon)
-        loaded_lexicon.check(loaded_encoder)
+        loaded_encoder, loaded_lexicon = load_encoder(encoder), load_lexicon(lexicon, recipe=recipe)
+        loaded_lexicon.check(loaded_encoder, level=recipe.level)
         with SegmentWriter(
             folder / SEGMENTS / "000001", size=loaded_lexicon.size, recipe=recipe, memory=memory
         ) as writer:

@@ -13,6 +13,7 @@ from lexent.indexing.manifest import Manifest
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
+    from lexent.recipes import Recipe
 
 T = TypeVar("T")
 EncoderLike: TypeAlias = "Encoder | str | Path | None"
@@ -26,10 +27,10 @@ def load_encoder(given: EncoderLike) -> Encoder:
     return encoders.load(encoders.DEFAULT if given is None else given)
 
 
-def load_lexicon(given: LexiconLike) -> Lexicon:
+def load_lexicon(given: LexiconLike, *, recipe: Recipe | None = None) -> Lexicon:
     from lexent.lexicon import load
 
-    return load(given)
+    return load(given, recipe=recipe)
 
 
 def encoder_source(encoder: Encoder) -> str:
