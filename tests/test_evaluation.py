@@ -219,7 +219,7 @@ def test_codes_are_cached_and_weights_are_not(own_cache: Path) -> None:
         evaluate(
             PETS,
             recipe=recipes.get("latent-terms").changed(**settings),
-            lexicon=Lexicon.random(encoder),
+            lexicon=Lexicon.random(encoder, level="pooled" if settings.get("level") == "pooled" else "tokens"),
             encoder=encoder,
             baselines=[],
             progress=lambda what, done, total: said.append(what),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,9 @@ def evaluate(
             metavar="COLLECTION", help="A BEIR folder (corpus.jsonl, queries.jsonl, qrels/), or an ir_datasets id."
         ),
     ],
-    recipe: options.RecipeName = "latent-terms",
+    recipe: Annotated[
+        str, typer.Option("--recipe", help="The recipe, which names a choice for each stage; several with commas.")
+    ] = "latent-terms",
     baselines: Annotated[
         str, typer.Option("--baselines", help='Systems to compare with: dense, bm25, both, or "" for none.')
     ] = "dense,bm25",
@@ -64,8 +67,8 @@ def evaluate(
     """
     from lexent import evaluation
 
-    settings = options.recipe_of(
-        recipe,
+    change = partial(
+        options.recipe_of,
         k1=k1,
         b=b,
         idf=idf,
@@ -82,10 +85,10 @@ def evaluate(
     with Meter() as meter:
         report = evaluation.evaluate(
             collection,
-            recipe=settings,
+            recipe=[change(name) for name in options.names_of(recipe)],
             lexicon=lexicon,
             encoder=encoder,
-            baselines=[name.strip() for name in baselines.split(",") if name.strip()],
+            baselines=options.names_of(baselines),
             measures=measures,
             runs=run or [],
             split=split,

@@ -152,6 +152,11 @@ def recipe_of(
     )
 
 
+def names_of(given: str) -> list[str]:
+    """Names with commas between them."""
+    return [name.strip() for name in given.split(",") if name.strip()]
+
+
 def bytes_of(size: str | None) -> int | None:
     """Bytes from "2GB", "500 MB" or a bare number."""
     if size is None:

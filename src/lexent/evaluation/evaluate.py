@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lexent import recipes
 from lexent.errors import InputError, NotFoundError
-from lexent.evaluation import baselines as rivals
-from lexent.evaluation import latent
 from lexent.evaluation import measures as scoring
 from lexent.evaluation import runs as trec
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.report import Report
 from lexent.evaluation.runs import Run
+from lexent.evaluation.systems import BASELINES, Bench, Dense, EncoderLike, Latent, LexiconLike, System
 from lexent.recipes import Recipe
 
-if TYPE_CHECKING:
-    from lexent.encoders import Encoder
-    from lexent.lexicon import Lexicon
-
-BASELINES = ("dense", "bm25")
 MEASURES = ("nDCG@10", "R@100")
 
 
 def evaluate(
     collection: str | Path | Collection,
     *,
-    recipe: str | Recipe | None = "latent-terms",
-    lexicon: str | Path | Lexicon | None = None,
-    encoder: str | Path | Encoder | Any | None = None,
+    recipe: str | Recipe | Sequence[str | Recipe] | None = "latent-terms",
+    lexicon: LexiconLike = None,
+    encoder: EncoderLike = None,
     baselines: Sequence[str] = BASELINES,
     measures: str | Sequence[str] = MEASURES,
     runs: Sequence[str | Path] = (),
@@ -43,26 +37,28 @@ def evaluate(
 ) -> Report:
     """How good a recipe's rankings are, beside its baselines' and those of existing TREC run files.
 
-    collection: a BEIR folder, an ir_datasets id or a Collection. recipe: None evaluates only the others.
+    collection: a BEIR folder, an ir_datasets id or a Collection. recipe: one or several; None evaluates only the
+    others. lexicon: used by the recipes of its level; others take the shipped one for them.
     depth: how many documents each system returns for a query. run_dir: where to write the systems' run files.
     progress: is told how many texts are encoded. p-values are against the first baseline.
     """
     wanted = scoring.parse(measures)  # everything that can be refused at once, before the long work
-    chosen = recipes.get(recipe) if recipe is not None else None
+    asked = [] if recipe is None else [recipe] if isinstance(recipe, str | Recipe) else list(recipe)
+    chosen = [recipes.get(each) for each in asked]
     _check(baselines, chosen, runs, depth)
     loaded = load(collection, split=split)
     found: dict[str, Run] = {_run_name(Path(path), runs): _read_run(Path(path), loaded) for path in runs}
 
-    systems, setting = _systems(loaded, chosen, lexicon, encoder, baselines=baselines, depth=depth, progress=progress)
+    systems = _systems(chosen, baselines, lexicon=lexicon, encoder=encoder)
     made: dict[str, Run] = {}
     seconds: dict[str, float] = {}
-    for name, make in systems.items():
+    for system in systems:
         start = perf_counter()
-        made[name] = make()
-        seconds[name] = perf_counter() - start
+        made[system.name] = system.run(loaded, depth=depth, progress=progress)
+        seconds[system.name] = perf_counter() - start
         if run_dir is not None:
-            place = f"{loaded.name}-{loaded.split}-{name}.run".replace("/", "-")
-            trec.write(made[name], Path(run_dir) / place, tag=name)
+            place = f"{loaded.name}-{loaded.split}-{system.name}.run".replace("/", "-")
+            trec.write(made[system.name], Path(run_dir) / place, tag=system.name)
 
     scores = {name: scoring.score(loaded.qrels, run, wanted) for name, run in {**made, **found}.items()}
     first = baselines[0] if baselines else None
@@ -76,57 +72,46 @@ def evaluate(
         p_values=_p_values(scores, first),
         compared_with=first,
         seconds=seconds,
-        setting=setting,
+        setting=_setting(systems),
         missing=loaded.missing,
     )
 
 
 def _systems(
-    collection: Collection,
-    recipe: Recipe | None,
-    lexicon: str | Path | Lexicon | None,
-    encoder: str | Path | Encoder | Any | None,
-    *,
-    baselines: Sequence[str],
-    depth: int,
-    progress: Progress | None,
-) -> tuple[dict[str, Callable[[], Run]], dict[str, Any]]:
-    """What makes each system's run, and what they use. An encoder is loaded once, and only for those that need it."""
-    from lexent import encoders
-
-    systems: dict[str, Callable[[], Run]] = {}
-    setting: dict[str, Any] = {}
-    if recipe is not None:
-        from lexent import lexicon as lexicons
-
-        words = lexicons.load(lexicon)
-        encoder = encoder if encoder is not None else words.encoder_id
-        setting |= {"recipe": recipe.to_dict(), "lexicon": words.hash}
-    if recipe is not None or "dense" in baselines:
-        model = encoders.load(encoder if encoder is not None else encoders.DEFAULT)
-        setting["encoder"] = model.id
-    if recipe is not None:
-        words.check(model)
-        systems[recipe.name] = lambda: latent.search(
-            collection, recipe=recipe, lexicon=words, encoder=model, k=depth, progress=progress
-        )
-    for name in baselines:
-        systems[name] = (
-            (lambda: rivals.dense(collection, model, k=depth, progress=progress))
-            if name == "dense"
-            else (lambda: rivals.bm25(collection, k=depth))
-        )
-    return systems, setting
+    chosen: Sequence[Recipe], baselines: Sequence[str], *, lexicon: LexiconLike, encoder: EncoderLike
+) -> list[System]:
+    bench = Bench(encoder=encoder, lexicon=lexicon)
+    if bench.given is not None and chosen and bench.given.info.level not in {recipe.level for recipe in chosen}:
+        bench.given.check(bench.encoder, level=chosen[0].level)
+    return [*(bench.latent(recipe) for recipe in chosen), *(bench.system(name) for name in baselines)]
 
 
-def _check(baselines: Sequence[str], recipe: Recipe | None, runs: Sequence[str | Path], depth: int) -> None:
+def _setting(systems: Sequence[System]) -> dict[str, Any]:
+    """What the systems use; of several recipes, each by its name."""
+    found: dict[str, Any] = {}
+    latent = [system for system in systems if isinstance(system, Latent)]
+    for system in systems:
+        if isinstance(system, Latent | Dense):
+            found["encoder"] = system.encoder.id
+    if len(latent) == 1:
+        found |= {"recipe": latent[0].recipe.to_dict(), "lexicon": latent[0].lexicon.hash}
+    elif latent:
+        found["recipes"] = {system.name: system.recipe.to_dict() for system in latent}
+        found["lexicons"] = {system.name: system.lexicon.hash for system in latent}
+    return found
+
+
+def _check(baselines: Sequence[str], chosen: Sequence[Recipe], runs: Sequence[str | Path], depth: int) -> None:
     if isinstance(baselines, str):
         raise InputError(f'baselines are a list; given: the string "{baselines}"; write ["{baselines}"]')
     for name in baselines:
         if name not in BASELINES:
             raise NotFoundError(f'no baseline "{name}"; baselines: {", ".join(BASELINES)}')
-    if recipe is None and not baselines and not runs:
+    if not chosen and not baselines and not runs:
         raise InputError("nothing to evaluate: give a recipe, baselines or run files")
+    names = [recipe.name for recipe in chosen]
+    if len(set(names)) < len(names):
+        raise InputError(f"recipes are told apart by their names; given: {', '.join(names)}")
     if depth < 1:
         raise InputError(f"depth is {depth}; allowed: 1 or more")
 

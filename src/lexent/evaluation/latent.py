@@ -1,4 +1,4 @@
-"""A recipe as a system under test: represent, weigh and search a collection in memory, by the index's own kernels."""
+"""The concepts of texts, kept in the cache: what changes only their weights costs no encoding."""
 
 from __future__ import annotations
 
@@ -6,37 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lexent.evaluation import cache
-from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress, counter
-from lexent.evaluation.runs import Run, from_top
 from lexent.recipes import Recipe
 from lexent.types import Kind, SparseVectors
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
-
-
-def search(
-    collection: Collection,
-    *,
-    recipe: Recipe,
-    lexicon: Lexicon,
-    encoder: Encoder,
-    k: int,
-    progress: Progress | None = None,
-) -> Run:
-    """The k best documents for each query."""
-    from lexent.search.searcher import Searcher
-    from lexent.weighting import transform
-
-    def pooled(texts: Sequence[str], kind: Kind) -> SparseVectors:
-        return represent(texts, kind=kind, recipe=recipe, lexicon=lexicon, encoder=encoder, progress=progress)
-
-    searcher = Searcher.from_vectors(pooled(collection.texts, "document"), recipe)
-    queries = pooled(list(collection.queries.values()), "query")
-    found = searcher.top(transform(queries, power=recipe.power_for("query"), cap=recipe.query_cap), k + 1)
-    return from_top(collection, found.positions, scores=found.scores, depth=k)
 
 
 def represent(

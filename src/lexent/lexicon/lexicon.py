@@ -125,7 +125,7 @@ class Lexicon:
         return Path(out)
 
     @staticmethod
-    def random(encoder: Encoder, *, size: int = 256, k: int = 8, seed: int = 0) -> Lexicon:
+    def random(encoder: Encoder, *, size: int = 256, k: int = 8, seed: int = 0, level: Level = "tokens") -> Lexicon:
         """Random directions: enough to try the pipeline without training."""
         from lexent.coders.sae import SAEConfig, SparseAutoencoder
 
@@ -139,7 +139,7 @@ class Lexicon:
             b_dec=np.zeros(encoder.dim, np.float32),
         )
         concepts = Concepts([Concept(latent, f"concept {latent}") for latent in range(size)])
-        return Lexicon(sae, concepts, LexiconInfo(f"random-{size}", encoder.id, encoder.fingerprint))
+        return Lexicon(sae, concepts, LexiconInfo(f"random-{size}", encoder.id, encoder.fingerprint, level))
 
 
 def shipped() -> dict[str, Path]:

@@ -1,0 +1,156 @@
+"""Systems under test: whatever gives a run for a collection. Recipes and their baselines, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from lexent import recipes
+from lexent.errors import NotFoundError
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.progress import Progress
+from lexent.evaluation.runs import Run, from_top
+from lexent.recipes import Recipe
+from lexent.types import Kind, SparseVectors
+
+if TYPE_CHECKING:
+    from lexent.encoders import Encoder
+    from lexent.lexicon import Lexicon
+    from lexent.search.searcher import Searcher
+
+BASELINES = ("dense", "bm25")
+
+EncoderLike: TypeAlias = "Encoder | str | Path | Any | None"
+LexiconLike: TypeAlias = "Lexicon | str | Path | None"
+"""The thing itself, its name or folder, or None for the default."""
+
+
+class System(Protocol):
+    """Ranks the documents of a collection for each of its queries."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        """The `depth` best documents for each query."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """The cosine of the encoder's own pooled vectors."""
+
+    encoder: Encoder
+    name: str = "dense"
+
+    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        from lexent.evaluation import baselines
+
+        return baselines.dense(collection, self.encoder, k=depth, progress=progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Lexical:
+    """BM25 over words."""
+
+    name: str = "bm25"
+
+    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        from lexent.evaluation import baselines
+
+        return baselines.bm25(collection, k=depth)
+
+
+@dataclass(frozen=True, slots=True)
+class Latent:
+    """A recipe: concepts, weighed and searched by the index's own kernels."""
+
+    recipe: Recipe
+    lexicon: Lexicon
+    encoder: Encoder
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.recipe.name
+
+    def pooled(self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None) -> SparseVectors:
+        """The concepts of texts before the transform, from the cache where they are."""
+        from lexent.evaluation import latent
+
+        return latent.represent(
+            texts, kind=kind, recipe=self.recipe, lexicon=self.lexicon, encoder=self.encoder, progress=progress
+        )
+
+    def searcher(self, collection: Collection, *, progress: Progress | None = None) -> Searcher:
+        """The collection's documents, packed as an index packs them."""
+        from lexent.search.searcher import Searcher
+
+        return Searcher.from_vectors(self.pooled(collection.texts, kind="document", progress=progress), self.recipe)
+
+    def queries(self, collection: Collection, *, progress: Progress | None = None) -> SparseVectors:
+        """The collection's queries, transformed and capped, not yet times idf: what `Searcher.top` takes."""
+        from lexent.weighting import transform
+
+        vectors = self.pooled(list(collection.queries.values()), kind="query", progress=progress)
+        return transform(vectors, power=self.recipe.power_for("query"), cap=self.recipe.query_cap)
+
+    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        searcher = self.searcher(collection, progress=progress)
+        found = searcher.top(self.queries(collection, progress=progress), depth + 1)
+        return from_top(collection, found.positions, scores=found.scores, depth=depth)
+
+
+class Bench:
+    """Makes systems by name; the encoder and each lexicon are loaded once, when a system first needs them."""
+
+    def __init__(self, *, encoder: EncoderLike = None, lexicon: LexiconLike = None) -> None:
+        """lexicon: used by the recipes of its level; the others take the shipped ones."""
+        self._source = encoder
+        self._encoder: Encoder | None = None
+        self._lexicons: dict[tuple[str, int], Lexicon] = {}
+        self.given: Lexicon | None = None
+        if lexicon is not None:
+            from lexent import lexicon as lexicons
+
+            self.given = lexicons.load(lexicon)
+
+    @property
+    def encoder(self) -> Encoder:
+        """The given encoder, or that of the given lexicon, or the default."""
+        if self._encoder is None:
+            from lexent import encoders
+
+            own = self.given.encoder_id if self.given is not None else encoders.DEFAULT
+            self._encoder = encoders.load(own if self._source is None else self._source)
+        return self._encoder
+
+    def lexicon(self, recipe: Recipe) -> Lexicon:
+        """The lexicon that a recipe is used with here."""
+        from lexent import lexicon as lexicons
+
+        if self.given is not None and self.given.info.level == recipe.level:
+            return self.given
+        key = (recipe.level, recipe.k)
+        if key not in self._lexicons:
+            self._lexicons[key] = lexicons.load(None, recipe=recipe)
+        return self._lexicons[key]
+
+    def system(self, which: str | Recipe) -> System:
+        """A baseline, or a recipe, by name; a recipe may be given itself."""
+        if which == "dense":
+            return Dense(self.encoder)
+        if which == "bm25":
+            return Lexical()
+        if isinstance(which, str) and which not in recipes.RECIPES:
+            known = (*recipes.RECIPES, *BASELINES)
+            raise NotFoundError(f'no system "{which}"; systems: {", ".join(known)}')
+        return self.latent(which)
+
+    def latent(self, recipe: str | Recipe) -> Latent:
+        chosen = recipes.get(recipe)
+        lexicon = self.lexicon(chosen)
+        lexicon.check(self.encoder, level=chosen.level)
+        return Latent(chosen, lexicon, self.encoder)
