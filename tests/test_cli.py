@@ -40,7 +40,7 @@ def test_verbs() -> None:
     verbs = {name.removeprefix("lexent ") for name in COMMANDS} - {"lexent"}
     assert verbs == {
         *("demo", "train", "index", "add", "delete", "compact", "retune"),
-        *("search", "explain", "eval", "info", "verify", "doctor"),
+        *("search", "explain", "eval", "tune", "info", "verify", "doctor"),
         *("concepts", "concepts list", "concepts show", "concepts find"),
     }
 

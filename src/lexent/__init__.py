@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lexent.encoders import load as load_encoder
     from lexent.errors import LexentError
     from lexent.evaluation.evaluate import evaluate
+    from lexent.evaluation.tuning import tune
     from lexent.lexicon import Lexicon
     from lexent.lexicon import load as load_lexicon
     from lexent.lexicon.train import train
@@ -40,6 +41,7 @@ _PLACES = {
     "load_lexicon": "lexent.lexicon:load",
     "open": "lexent.search:Index.open",
     "train": "lexent.lexicon.train:train",
+    "tune": "lexent.evaluation.tuning:tune",
 }
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "load_lexicon",
     "open",
     "train",
+    "tune",
 ]
 
 

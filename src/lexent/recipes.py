@@ -30,6 +30,10 @@ class BM25:
     """How soon a concept that the query repeats stops adding to the score; not at all where it is left out."""
 
 
+WEIGHTING = ("k1", "b", "idf", "formula", "k2")
+"""The settings that stand in a recipe's weighting."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """One choice for each stage: encode, code, pool, weigh, match."""
@@ -99,9 +103,16 @@ class Recipe:
 
     def changed(self, **settings: Any) -> Recipe:
         """This recipe with other settings; those that are None stay. k1, b, idf and others reach into the weighting."""
-        given = {name: value for name, value in settings.items() if value is not None}
-        formula = {name: given.pop(name) for name in ("k1", "b", "idf", "formula", "k2") if name in given}
-        return replace(self, weighting=replace(self.weighting, **formula), **given)
+        return self.having(**{name: value for name, value in settings.items() if value is not None})
+
+    def having(self, **settings: Any) -> Recipe:
+        """As `changed`, but None is a value as any other: it takes a cap away."""
+        formula = {name: settings.pop(name) for name in WEIGHTING if name in settings}
+        return replace(self, weighting=replace(self.weighting, **formula), **settings)
+
+    def setting(self, name: str) -> Any:
+        """The value of a setting, wherever it stands."""
+        return getattr(self.weighting if name in WEIGHTING else self, name)
 
 
 def _check(good: bool, name: str, given: object, allowed: str) -> None:
@@ -148,11 +159,15 @@ RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 
 
 def get(recipe: str | Recipe) -> Recipe:
-    """The recipe of that name; a recipe is returned as it is."""
+    """The recipe of that name, or of that JSON file; a recipe is returned as it is."""
     if isinstance(recipe, Recipe):
         return recipe
     if recipe in RECIPES:
         return RECIPES[recipe]
+    if recipe.endswith(".json"):
+        from lexent import recipe_files
+
+        return recipe_files.read(recipe)
     near = get_close_matches(recipe, RECIPES, n=1)
     hint = f'; did you mean "{near[0]}"?' if near else ""
     raise NotFoundError(f'no recipe named "{recipe}"{hint} recipes: {", ".join(RECIPES)}')

@@ -20,6 +20,7 @@ from lexent.cli.info import info
 from lexent.cli.retune import retune
 from lexent.cli.search import search
 from lexent.cli.train import train
+from lexent.cli.tune import tune
 from lexent.cli.verify import verify
 
 app = typer.Typer(
@@ -40,6 +41,7 @@ app.command("search")(search)
 app.command("explain")(explain)
 app.add_typer(concepts, name="concepts")
 app.command("eval")(evaluate)
+app.command("tune")(tune)
 app.command("train")(train)
 app.command("info")(info)
 app.command("verify")(verify)

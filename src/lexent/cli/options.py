@@ -24,10 +24,14 @@ def _setting(flag: str, field: str, *, of: str = "Recipe") -> typer.models.Optio
     return found
 
 
-RecipeName = Annotated[str, typer.Option("--recipe", help="The recipe, which names a choice for each stage.")]
+RecipeName = Annotated[
+    str, typer.Option("--recipe", help="The recipe, which names a choice for each stage: a name, or a file of `tune`.")
+]
 K1 = Annotated[float | None, _setting("--k1", "k1", of="BM25")]
 B = Annotated[float | None, _setting("--b", "b", of="BM25")]
 Idf = Annotated[str | None, _setting("--idf", "idf", of="BM25")]
+K2 = Annotated[float | None, _setting("--k2", "k2", of="BM25")]
+Formula = Annotated[str | None, _setting("--formula", "formula", of="BM25")]
 K = Annotated[int | None, _setting("--k", "k")]
 QueryK = Annotated[int | None, _setting("--query-k", "query_k")]
 FunctionWords = Annotated[float | None, _setting("--function-words", "function_words")]
@@ -123,6 +127,8 @@ def recipe_of(
     k1: float | None,
     b: float | None,
     idf: str | None,
+    k2: float | None,
+    formula: str | None,
     k: int | None,
     query_k: int | None,
     function_words: float | None,
@@ -140,6 +146,8 @@ def recipe_of(
         k1=k1,
         b=b,
         idf=idf,
+        k2=k2,
+        formula=formula,
         k=k,
         query_k=query_k,
         function_words=function_words,

@@ -144,7 +144,7 @@ class Bench:
             return Dense(self.encoder)
         if which == "bm25":
             return Lexical()
-        if isinstance(which, str) and which not in recipes.RECIPES:
+        if isinstance(which, str) and which not in recipes.RECIPES and not which.endswith(".json"):
             known = (*recipes.RECIPES, *BASELINES)
             raise NotFoundError(f'no system "{which}"; systems: {", ".join(known)}')
         return self.latent(which)

@@ -1,0 +1,98 @@
+"""Trials: one collection, represented once, and searched under one setting after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lexent.evaluation import measures as scoring
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.progress import Progress
+from lexent.evaluation.runs import Run, from_top
+from lexent.evaluation.systems import Latent
+from lexent.recipes import Recipe
+
+if TYPE_CHECKING:
+    from lexent.indexing.segment import Segment
+    from lexent.search.searcher import Searcher
+    from lexent.types import SparseVectors
+
+DEPTH = 1000
+KEPT = 3
+"""Packed forms that are held at a time: tuning goes back and forth between few."""
+
+
+class Trials:
+    """What a system finds in a collection under other settings of its recipe.
+
+    Documents are packed again only when the transform or their cap changes, texts are encoded again only when the
+    settings up to pooling do, and then from the cache where they are.
+    """
+
+    def __init__(
+        self,
+        system: Latent,
+        collection: Collection,
+        *,
+        measures: str | Sequence[str],
+        depth: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """depth: how many documents a query gets; as many as the measures look at where it is not given."""
+        self.system = system
+        self.collection = collection
+        self.measures = scoring.parse(measures)
+        self.depth = depth or _depth(self.measures)
+        self._progress = progress
+        self._pooled: dict[tuple[Any, ...], SparseVectors] = {}
+        self._packed: dict[tuple[Any, ...], Segment] = {}
+
+    def searcher(self, recipe: Recipe) -> Searcher:
+        """The collection's documents under a recipe, as an index has them."""
+        from lexent.indexing.segment import Codes, Segment
+        from lexent.search.searcher import Searcher
+
+        vectors = self._represented(recipe, "document")
+        key = (*_up_to_pooling(recipe, "document"), recipe.power, recipe.document_cap)
+        if key not in self._packed:
+            while len(self._packed) >= KEPT:
+                del self._packed[next(iter(self._packed))]
+            self._packed[key] = Segment.pack(Codes.of(vectors, recipe), size=vectors.size, recipe=recipe)
+        return Searcher([self._packed[key]], recipe, size=vectors.size)
+
+    def queries(self, recipe: Recipe) -> SparseVectors:
+        """The collection's queries, transformed and capped, not yet times idf."""
+        from lexent.weighting import transform
+
+        vectors = self._represented(recipe, "query")
+        return transform(vectors, power=recipe.power_for("query"), cap=recipe.query_cap)
+
+    def run(self, recipe: Recipe) -> Run:
+        """What the system's own `run` gives for the recipe."""
+        found = self.searcher(recipe).top(self.queries(recipe), self.depth + 1)
+        return from_top(self.collection, found.positions, scores=found.scores, depth=self.depth)
+
+    def scores(self, recipe: Recipe) -> scoring.Scores:
+        return scoring.score(self.collection.qrels, self.run(recipe), self.measures)
+
+    def _represented(self, recipe: Recipe, kind: Any) -> SparseVectors:
+        key = _up_to_pooling(recipe, kind)
+        if key not in self._pooled:
+            for other in [other for other in self._pooled if other[0] == kind]:
+                del self._pooled[other]  # documents of one form are large enough
+            texts = self.collection.texts if kind == "document" else list(self.collection.queries.values())
+            system = replace(self.system, recipe=recipe)
+            self._pooled[key] = system.pooled(texts, kind=kind, progress=self._progress)
+        return self._pooled[key]
+
+
+def _up_to_pooling(recipe: Recipe, kind: Any) -> tuple[Any, ...]:
+    """The settings that the pooled vectors depend on."""
+    common = (kind, recipe.k_for(kind), recipe.pool, recipe.specials)
+    return common if kind == "document" else (*common, recipe.function_words, recipe.emphasis)
+
+
+def _depth(measures: Sequence[Any]) -> int:
+    """The deepest rank that any of the measures looks at."""
+    return max(measure.params.get("cutoff") or DEPTH for measure in measures)

@@ -1,0 +1,248 @@
+"""Tune: settings of a recipe that rank a train split best, by trying them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+from lexent import recipes
+from lexent.errors import InputError
+from lexent.evaluation import measures as scoring
+from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.progress import Progress
+from lexent.evaluation.systems import Bench, EncoderLike, LexiconLike
+from lexent.evaluation.trials import Trials
+from lexent.recipes import Recipe
+
+Search = Literal["coordinate", "grid"]
+Grid = Mapping[str, Sequence[Any]]
+
+GRID: dict[str, tuple[Any, ...]] = {
+    "k1": (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0),
+    "b": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.25, 1.75, 2.5, 3.0),
+    "k2": (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 2.5, 5.0, 10.0, 20.0),
+    "idf": ("lucene", "okapi-floor0", "clsr", "none"),
+    "formula": ("bm25", "dot", "count"),
+    "power": (0.25, 0.35, 0.5, 0.65, 0.8, 1.0),
+    "query_power": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.2),
+    "function_words": (0.0, 0.25, 0.5, 0.75, 1.0),
+    "emphasis": (0.0, 0.25, 0.5, 1.0, 1.5),
+    "document_cap": (16, 24, 32, 48, 65, 96, 128, 256),
+    "query_cap": (8, 16, 32, 64, 128),
+    "query_k": (4, 8, 16, 32, 64, 128),
+    "prune": (0.0, 0.001, 0.005, 0.01, 0.02, 0.05),
+}
+"""What is tried of each setting, beside the recipe's own value."""
+
+OVER = ("k1", "b", "k2", "idf", "power", "query_power")
+"""What is tuned where nothing is said: caps cost quality to save space, so they are a choice, not a tuning."""
+
+LEAST = 1e-4
+"""A smaller gain does not change a setting."""
+MOST = 5000
+"""Trials of a grid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One setting that was tried."""
+
+    settings: dict[str, Any]
+    value: float
+    """The measure, the mean over the collections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What tuning found. Values are those of the split that was tuned on, so they flatter."""
+
+    start: Recipe
+    recipe: Recipe
+    over: tuple[str, ...]
+    measure: str
+    before: float
+    value: float
+    p_value: float
+    """Paired t-test between both over the queries of all collections."""
+    collections: dict[str, tuple[float, float]]
+    """Collection (split) to the measure before and after."""
+    trials: tuple[Trial, ...]
+    """All that was tried, best first."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What differs from the recipe's own settings."""
+        pairs = {name: (self.start.setting(name), self.recipe.setting(name)) for name in self.over}
+        return {name: new for name, (old, new) in pairs.items() if new != old}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "recipe": self.recipe.to_dict(),
+            "settings": self.settings,
+            "measure": self.measure,
+            "before": self.before,
+            "value": self.value,
+            "p_value": self.p_value,
+            "collections": {
+                name: {"before": before, "value": value} for name, (before, value) in self.collections.items()
+            },
+            "trials": [{"settings": trial.settings, "value": trial.value} for trial in self.trials],
+        }
+
+
+def tune(
+    collections: str | Path | Collection | Sequence[str | Path | Collection],
+    *,
+    recipe: str | Recipe = "latent-terms",
+    split: str = "train",
+    measure: str = "nDCG@10",
+    over: Sequence[str] | None = None,
+    search: Search = "coordinate",
+    grid: Grid | None = None,
+    queries: int | None = None,
+    lexicon: LexiconLike = None,
+    encoder: EncoderLike = None,
+    progress: Progress | None = None,
+) -> Tuned:
+    """The settings of a recipe by which a train or dev split is ranked best; of several collections, by their mean.
+
+    search: "coordinate" tries one setting at a time until none gains, "grid" all combinations. grid: values to try
+    instead of our own. queries: at most this many of each collection, drawn evenly. A test split is refused.
+    """
+    start, sought = recipes.get(recipe), scoring.parse(measure)
+    if len(sought) != 1:
+        raise InputError(f'tuning goes by one measure; given: "{measure}"; write for example nDCG@10')
+    values = _values(start, over, grid, search)
+    given = [collections] if isinstance(collections, str | Path | Collection) else list(collections)
+    loaded = [_sampled(_train(source, split), queries) for source in given]
+    if not loaded:
+        raise InputError("no collection was given; name a BEIR folder that has a train split")
+    bench = Bench(encoder=encoder, lexicon=lexicon)
+    system = bench.latent(start)
+    table = _Table([Trials(system, each, measures=measure, progress=progress) for each in loaded], str(sought[0]))
+    best = (_by_grid if search == "grid" else _by_coordinates)(start, values, table.value, progress or _quiet)
+    return table.outcome(start, best, over=tuple(values))
+
+
+class _Table:
+    """Values of recipes, each tried once."""
+
+    def __init__(self, trials: Sequence[Trials], measure: str) -> None:
+        self.trials = trials
+        self.measure = measure
+        self.found: dict[Recipe, float] = {}
+
+    def value(self, recipe: Recipe) -> float:
+        if recipe not in self.found:
+            means = [trial.scores(recipe).means[self.measure] for trial in self.trials]
+            self.found[recipe] = sum(means) / len(means)
+        return self.found[recipe]
+
+    def outcome(self, start: Recipe, best: Recipe, *, over: tuple[str, ...]) -> Tuned:
+        shown: dict[str, tuple[float, float]] = {}
+        first: dict[str, float] = {}
+        second: dict[str, float] = {}
+        for place, trial in enumerate(self.trials):
+            before, after = trial.scores(start), trial.scores(best)
+            name = f"{trial.collection.name} ({trial.collection.split})"
+            name = f"{name} #{place + 1}" if name in shown else name
+            shown[name] = before.means[self.measure], after.means[self.measure]
+            first |= {f"{place} {query}": value for query, value in before.per_query[self.measure].items()}
+            second |= {f"{place} {query}": value for query, value in after.per_query[self.measure].items()}
+        ordered = sorted(self.found.items(), key=lambda pair: -pair[1])
+        return Tuned(
+            start=start,
+            recipe=best,
+            over=over,
+            measure=self.measure,
+            before=self.found[start],
+            value=self.found[best],
+            p_value=scoring.p_value(second, first),
+            collections=shown,
+            trials=tuple(Trial({name: each.setting(name) for name in over}, value) for each, value in ordered),
+        )
+
+
+Value = Callable[[Recipe], float]
+
+
+def _by_coordinates(start: Recipe, values: Grid, value: Value, tell: Progress) -> Recipe:
+    """One setting after the other takes its best value, round after round, until a round changes nothing."""
+    best, changed, turn = start, True, 0
+    total = sum(map(len, values.values()))
+    while changed:
+        changed, turn, done = False, turn + 1, 0
+        for name, allowed in values.items():
+            for recipe in [best.having(**{name: each}) for each in allowed]:
+                if value(recipe) > value(best) + LEAST:
+                    best, changed = recipe, True
+                done += 1
+                tell(f"tuning, round {turn}", done, total)
+    return best
+
+
+def _by_grid(start: Recipe, values: Grid, value: Value, tell: Progress) -> Recipe:
+    """Every combination; the recipe's own settings stay where none is better."""
+    best = start
+    # Those that need the documents packed again vary slowest.
+    names = sorted(values, key=lambda name: name not in ("power", "document_cap"))
+    combinations = list(product(*(values[name] for name in names)))
+    for done, combination in enumerate(combinations, 1):
+        recipe = start.having(**dict(zip(names, combination, strict=True)))
+        if value(recipe) > value(best) + LEAST:
+            best = recipe
+        tell("tuning", done, len(combinations))
+    return best
+
+
+def _quiet(what: str, done: int, total: int) -> None:
+    """Nobody waits."""
+
+
+def _values(start: Recipe, over: Sequence[str] | None, grid: Grid | None, search: Search) -> dict[str, tuple[Any, ...]]:
+    """The values of each setting to try: its grid's and the recipe's own."""
+    known = {**GRID, **(grid or {})}
+    names = list(dict.fromkeys(over or grid or OVER))
+    for name in names:
+        if name not in known:
+            raise InputError(f'cannot tune "{name}"; what can be tuned: {", ".join(GRID)}')
+    if search not in ("coordinate", "grid"):
+        raise InputError(f'no search "{search}"; allowed: coordinate, grid')
+    values = {name: tuple(dict.fromkeys((*known[name], start.setting(name)))) for name in names}
+    combinations = 1
+    for name in names:
+        for each in values[name]:
+            start.having(**{name: each})  # refuses, by name, a value that is not allowed
+        combinations *= len(values[name])
+    if search == "grid" and combinations > MOST:
+        raise InputError(
+            f"a grid over {', '.join(names)} has {combinations:,} combinations; allowed: at most {MOST:,}; name fewer "
+            "settings: --over k1,b; or try one after the other: --search coordinate"
+        )
+    return values
+
+
+def _train(source: str | Path | Collection, split: str) -> Collection:
+    """The collection, refused where its split is one to test on: what is tuned there can no longer be tested there."""
+    own = source.split if isinstance(source, Collection) else split
+    parts = str(source).removeprefix("irds:").split("/") if str(source).startswith("irds:") else []
+    if own == "test" or "test" in parts:
+        raise InputError(
+            "tuning on a test split would make its figures worthless, so it is refused; name another: --split train"
+        )
+    return load(source, split=split)
+
+
+def _sampled(collection: Collection, most: int | None) -> Collection:
+    """At most so many queries, drawn evenly from beginning to end."""
+    if most is not None and most < 1:
+        raise InputError(f"queries is {most}; allowed: 1 or more")
+    total = len(collection.queries)
+    if most is None or total <= most:
+        return collection
+    places = {place * total // most for place in range(most)}
+    kept = {id: text for place, (id, text) in enumerate(collection.queries.items()) if place in places}
+    return replace(collection, queries=kept, qrels={id: collection.qrels[id] for id in kept})
