@@ -61,3 +61,10 @@ class LockedError(LexentError):
 
     exit_code = 8
     http_status = 423
+
+
+class EndpointError(LexentError):
+    """A language model that does not answer, or refuses to."""
+
+    exit_code = 9
+    http_status = 502

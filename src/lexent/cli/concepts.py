@@ -1,4 +1,4 @@
-"""lexent concepts: list, find and show the concepts of a lexicon."""
+"""lexent concepts: list, find and show the concepts of a lexicon; naming and scoring have files of their own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from lexent.cli import options
+from lexent.cli.concept_label import label
+from lexent.cli.concept_score import score
 from lexent.cli.console import command, say_next, show, show_json
 from lexent.errors import InputError
 
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from lexent.lexicon import Concept, Lexicon
     from lexent.search import Index
 
-concepts = typer.Typer(help="List, find and show concepts, those of the shipped lexicon or of an index.")
+concepts = typer.Typer(help="List, find, show, name and score concepts, those of a lexicon or of an index.")
+concepts.command("label")(label)
+concepts.command("score")(score)
 
 AnIndex = Annotated[
     Path | None,

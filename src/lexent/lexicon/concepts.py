@@ -32,6 +32,10 @@ class Concept:
     """Share of the texts of the naming pass in which it is active."""
     examples: tuple[str, ...] = ()
     """Short contexts, the word that raised it in [brackets]."""
+    source: str = ""
+    """The language model that gave the label; empty where it was made from the words that raise the concept."""
+    plain: str = ""
+    """The label made from words, where a language model gave another."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -114,6 +118,9 @@ class Concepts(Sequence[Concept]):
     def save(self, folder: Path) -> None:
         rows = [{name: value for name, value in asdict(concept).items() if name != "id"} for concept in self._all]
         table = {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
+        for name in ("source", "plain"):
+            if not any(table.get(name, [])):  # no model gave a label
+                table.pop(name, None)
         packed = gzip.compress(json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode(), 9, mtime=0)
         (folder / FILE).write_bytes(packed)
 

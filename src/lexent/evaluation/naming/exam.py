@@ -1,0 +1,183 @@
+"""All questions about one lexicon's names, from texts that were held out when names were given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lexent.errors import InputError
+from lexent.evaluation.naming.controls import exchanged
+from lexent.evaluation.naming.grades import Judge, Outcome, grade
+from lexent.evaluation.naming.identification import Nearness, identifications
+from lexent.evaluation.naming.intrusion import GROUP, detections, intrusions
+from lexent.evaluation.naming.passages import SHOWN, Weigher
+from lexent.evaluation.naming.questions import TASKS, Pair, Task
+from lexent.evaluation.naming.simulation import TOP, simulations
+from lexent.evaluation.naming.uniqueness import Likeness, Uniqueness, uniqueness
+from lexent.lexicon.activations import observe
+from lexent.lexicon.evidence import Spread, eligible, gather, is_held_out
+
+if TYPE_CHECKING:
+    from lexent.encoders import Encoder
+    from lexent.evaluation.collections import Collection
+    from lexent.lexicon.lexicon import Lexicon
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked, and how much."""
+
+    tasks: tuple[Task, ...] = TASKS
+    concepts: int = 200
+    """Concepts that intrusion and detection ask about."""
+    questions: int = 100
+    """Questions of identification, and of each setting of simulation."""
+    examples: int = 20
+    """Held-out texts of a concept, and as many without it."""
+    spread: Spread = "quantiles"
+    shown: int = SHOWN
+    distractors: Nearness = "random"
+    top: int = TOP
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        unknown = [task for task in self.tasks if task not in TASKS]
+        if unknown or not self.tasks:
+            raise InputError(f'no task "{", ".join(unknown)}"; tasks: {", ".join(TASKS)}')
+        if self.examples < GROUP:
+            raise InputError(f"examples is {self.examples}; allowed: {GROUP} or more, since a question has {GROUP}")
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """The questions about a lexicon."""
+
+    lexicon: Lexicon
+    pairs: tuple[Pair, ...]
+    texts: int
+    concepts: int
+    """How many intrusion and detection ask about."""
+    active: int
+    """How many were active in enough texts to be asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The results of one lexicon."""
+
+    lexicon: str
+    level: str
+    k: int
+    texts: int
+    concepts: int
+    active: int
+    outcomes: tuple[Outcome, ...]
+    uniqueness: Uniqueness
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = ("lexicon", "level", "k", "texts", "concepts", "active")
+        return {
+            **{name: getattr(self, name) for name in plain},
+            "outcomes": [outcome.to_dict() for outcome in self.outcomes],
+            "uniqueness": self.uniqueness.to_dict(),
+        }
+
+
+def prepare(
+    texts: Sequence[str],
+    plan: Plan,
+    *,
+    lexicon: Lexicon,
+    encoder: Encoder,
+    collection: Collection | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Exam:
+    """Code the texts and make the questions; simulation is asked where there is a collection with judgements."""
+    seen = observe(texts, encoder=encoder, lexicon=lexicon, progress=progress)
+    held = np.array([is_held_out(text, seed=plan.seed) for text in texts], dtype=bool)
+    found = eligible(seen, held, least=GROUP)
+    chosen = eligible(seen, held, least=GROUP, limit=plan.concepts, seed=plan.seed)
+    controls = exchanged([concept.label for concept in lexicon.concepts], seen.counts, seed=plan.seed)
+    pairs: list[Pair] = []
+    about_concepts = {"intrusion", "named-intrusion", "detection"} & set(plan.tasks)
+    if about_concepts:
+        if len(chosen) < 2:
+            raise InputError(
+                f'{len(chosen)} concepts of "{lexicon.name}" are active in {GROUP} texts of each half of the '
+                f"{len(texts):,} texts; give more texts"
+            )
+        evidence = gather(
+            seen,
+            texts,
+            concepts=chosen,
+            encoder=encoder,
+            level=lexicon.info.level,
+            active=plan.examples,
+            silent=plan.examples,
+            spread=plan.spread,
+            seed=plan.seed,
+        )
+        made = intrusions(evidence, lexicon, controls, seed=plan.seed)
+        made += detections(evidence, lexicon, controls, seed=plan.seed)
+        pairs += [pair for task in TASKS for pair in made if pair.question.task == task and task in plan.tasks]
+    weigher = Weigher.of(lexicon, seen)
+    if "identification" in plan.tasks:
+        pairs += identifications(
+            seen,
+            texts,
+            held,
+            controls,
+            weigher=weigher,
+            n=plan.questions,
+            shown=plan.shown,
+            distractors=plan.distractors,
+            seed=plan.seed,
+        )
+    if "simulation" in plan.tasks and collection is not None:
+        pairs += simulations(
+            collection,
+            controls,
+            weigher=weigher,
+            encoder=encoder,
+            n=plan.questions,
+            top=plan.top,
+            shown=plan.shown,
+            seed=plan.seed,
+        )
+    return Exam(lexicon, tuple(pairs), len(texts), len(chosen) if about_concepts else 0, len(found))
+
+
+def report(
+    exam: Exam,
+    judges: Sequence[Judge],
+    *,
+    likeness: Sequence[Likeness] = (),
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Report:
+    """Let every judge answer all questions. likeness: the judges that also say how near names are to each other."""
+    outcomes: list[Outcome] = []
+    for judge in judges:
+        done = 0
+
+        def advance(count: int, judge: Judge = judge) -> None:
+            nonlocal done
+            done += count
+            if progress is not None:
+                progress(judge.name, done, 2 * len(exam.pairs))
+
+        outcomes += grade(exam.pairs, judge, progress=advance)
+    lexicon = exam.lexicon
+    names = [concept.label for concept in lexicon.concepts]
+    return Report(
+        lexicon.name,
+        lexicon.info.level,
+        lexicon.sae.config.k,
+        exam.texts,
+        exam.concepts,
+        exam.active,
+        tuple(outcomes),
+        uniqueness(names, likeness),
+    )

@@ -1,0 +1,165 @@
+"""Judges that need no language model: how alike are a name and a text?
+
+The embedding judge uses an encoder's pooled vectors. Where that is the encoder whose states the concepts were learned
+from, it judges its own features: a high result says that names and texts agree in its own eyes. The words judge knows
+nothing of the encoder, only words; but names made from words meet it half-way. They are to be read together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lexent.evaluation.naming.grades import Scores
+from lexent.evaluation.naming.questions import Question
+from lexent.function_words import FUNCTION_WORDS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
+
+    from lexent.encoders import Encoder
+
+_WORD = re.compile(r"[^\W_]+")
+_ENDINGS = (
+    *("ations", "ation", "ments", "ment", "ities", "ity", "ings", "ing", "ions", "ion", "ies", "ied", "ers", "er"),
+    *("ical", "ally", "als", "al", "ive", "ic", "ed", "es", "ly", "s", "y", "e"),
+)
+
+
+class WordsJudge:
+    """TF-IDF: alike are texts that share rare words. Independent of every encoder."""
+
+    name = "words"
+
+    def __init__(self, background: Sequence[str]) -> None:
+        """background: texts that tell which words are rare."""
+        self._df: Counter[str] = Counter()
+        self._n = len(background)
+        for text in background:
+            self._df.update(set(terms(text)))
+
+    def judge(
+        self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
+    ) -> list[Scores | None]:
+        return _judged(questions, self.alike, progress)
+
+    def alike(self, asked: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]:
+        """float64[n_asked, n_texts]: cosines."""
+        numbers: dict[str, int] = {}
+        left, right = (self._rows(side, numbers) for side in (asked, texts))
+        left.resize((len(asked), len(numbers)))
+        right.resize((len(texts), len(numbers)))
+        found: NDArray[np.float64] = (left @ right.T).toarray()
+        return found
+
+    def _rows(self, texts: Sequence[str], numbers: dict[str, int]) -> csr_matrix:
+        from scipy.sparse import csr_matrix
+
+        rows, columns, values = [], [], []
+        for row, text in enumerate(texts):
+            counts = Counter(terms(text))
+            weights = [
+                (1 + np.log(count)) * np.log1p(self._n / (self._df[word] + 0.5)) for word, count in counts.items()
+            ]
+            length = float(np.linalg.norm(weights)) or 1.0
+            rows += [row] * len(counts)
+            columns += [numbers.setdefault(word, len(numbers)) for word in counts]
+            values += [weight / length for weight in weights]
+        return csr_matrix((values, (rows, columns)), shape=(len(texts), max(1, len(numbers))))
+
+
+class EmbeddingJudge:
+    """The cosine of pooled vectors."""
+
+    def __init__(self, encoder: Encoder, *, name: str = "embedding") -> None:
+        self.name = name
+        self._encoder = encoder
+        self._rows: dict[str, NDArray[np.float32]] = {}
+
+    def judge(
+        self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
+    ) -> list[Scores | None]:
+        return _judged(questions, self.alike, progress, prepare=self.prepare)
+
+    def prepare(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> None:
+        """Encode what is not known yet, all at once."""
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._rows]
+        for positions, states in self._encoder.batches(fresh, kind="document", level="pooled"):
+            rows = states.numpy()
+            rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+            for position, row in zip(positions, rows, strict=True):
+                self._rows[fresh[position]] = row
+            if progress is not None:
+                progress(len(positions))
+
+    def alike(self, asked: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]:
+        """float64[n_asked, n_texts]: cosines."""
+        self.prepare([*asked, *texts])
+        left, right = (np.stack([self._rows[text] for text in side]) for side in (asked, texts))
+        return (left @ right.T).astype(np.float64)
+
+
+Alike = Callable[[Sequence[str], Sequence[str]], Scores]
+
+
+def _judged(
+    questions: Sequence[Question],
+    alike: Alike,
+    progress: Callable[[int], None] | None,
+    *,
+    prepare: Callable[[Sequence[str]], None] | None = None,
+) -> list[Scores | None]:
+    if prepare is not None:
+        prepare([text for question in questions for text in _texts(question)])
+    found: list[Scores | None] = []
+    for question in questions:
+        found.append(_scores(question, alike))
+        if progress is not None:
+            progress(1)
+    return found
+
+
+def _texts(question: Question) -> list[str]:
+    own = [question.query, *(concept.name for concept in question.concepts)]
+    for option in question.options:
+        own += [option.text, *(concept.name for concept in option.concepts)]
+    return [text for text in own if text]
+
+
+def _scores(question: Question, alike: Alike) -> Scores:
+    """A score for each option, from likeness alone."""
+    texts = [option.text for option in question.options]
+    scores: Scores = np.zeros(len(texts))
+    if question.task == "intrusion":  # the one least like the others
+        among = alike(texts, texts)
+        np.fill_diagonal(among, 0.0)
+        scores -= among.sum(axis=1)
+    elif question.task == "simulation":
+        for place, option in enumerate(question.options):
+            if option.concepts:
+                near = alike([question.query], [concept.name for concept in option.concepts])[0]
+                scores[place] = float(near @ np.array([concept.weight for concept in option.concepts]))
+    elif question.concepts:
+        weights = np.array([concept.weight for concept in question.concepts])
+        scores += weights @ alike([concept.name for concept in question.concepts], texts)
+        if question.task == "named-intrusion":
+            scores *= -1
+    return scores
+
+
+def terms(text: str) -> list[str]:
+    """Stems of the words that say something."""
+    return [_stem(word) for word in _WORD.findall(text.lower()) if word not in FUNCTION_WORDS and len(word) > 1]
+
+
+def _stem(word: str) -> str:
+    """A word without one common ending: enough to meet its other forms."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word

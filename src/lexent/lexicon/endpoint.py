@@ -1,0 +1,196 @@
+"""A language model behind any OpenAI-compatible endpoint: chat completions, with patience.
+
+By the standard library alone: one request is one POST of JSON. The key goes to the given address only: redirects are
+not followed, and what a server says is shown with the key struck out.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from lexent.errors import EndpointError, InputError
+
+AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+"""What a server says when the same request may go well later."""
+
+Messages = Sequence[Mapping[str, str]]
+
+
+class UnansweredError(EndpointError):
+    """A request that was tried as often as allowed; another may still go well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the model said, and what it cost."""
+
+    text: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model is, and how to ask it."""
+
+    base_url: str
+    """Up to and without /chat/completions, such as http://127.0.0.1:8080/v1."""
+    model: str
+    key: str | None = field(default=None, repr=False)
+    timeout: float = 120.0
+    """Seconds that one request may take."""
+    retries: int = 6
+    """How often a request that failed for a reason that may pass is sent again."""
+    longest_wait: float = 120.0
+    """Seconds at most between two tries, whatever the server asks for."""
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        address = urlsplit(self.base_url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise InputError(
+                f'--base-url "{self.base_url}" is no address; write it as https://api.openai.com/v1 or '
+                "http://127.0.0.1:8080/v1"
+            )
+        if not self.model.strip():
+            raise InputError("the model has no name; give the one that the endpoint knows: --model NAME")
+
+    def chat(self, messages: Messages, *, max_tokens: int = 64) -> Completion:
+        """One answer, at temperature 0. Raises an EndpointError where there is none."""
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [dict(message) for message in messages],
+            "max_tokens": max_tokens,
+            "temperature": 0,
+        }
+        tries, reason = 0, ""
+        while tries <= self.retries:
+            try:
+                return _completion(self._post(body))
+            except urllib.error.HTTPError as error:
+                said = self._said(error)
+                if error.code == 400 and _adapted(body, said):
+                    continue  # not a failure: the model knows the setting by another name, or not at all
+                if error.code not in AGAIN:
+                    raise EndpointError(self._refused(error.code, said)) from None
+                reason, wait = f"HTTP {error.code} {said}".strip(), _asked_wait(error.headers.get("Retry-After"))
+            except (OSError, http.client.HTTPException) as error:  # refused, reset, cut short, timed out
+                cause = getattr(error, "reason", None) or error
+                reason, wait = self._clean(str(cause) or type(cause).__name__), None
+            except ValueError as error:
+                reason, wait = f"no completion in the answer ({error})", None
+            tries += 1
+            if tries <= self.retries:
+                self.sleep(self._wait(tries, wait))
+        raise UnansweredError(
+            f"no answer from {self.base_url} after {tries} tries: {reason}; is it running, and is this its address? "
+            "what was answered so far is kept: type the same command again to go on"
+        )
+
+    def _wait(self, tries: int, asked: float | None) -> float:
+        """What the server asked for; else twice as long each time, by chance less, so that not all come at once."""
+        wait = asked if asked is not None else min(60.0, 2.0 ** (tries - 1)) * random.uniform(0.5, 1.0)
+        return min(wait, self.longest_wait)
+
+    def _post(self, body: Mapping[str, Any]) -> bytes:
+        request = urllib.request.Request(f"{self.base_url.rstrip('/')}/chat/completions", json.dumps(body).encode())
+        request.add_header("Content-Type", "application/json")
+        request.add_header("User-Agent", "lexent")
+        if self.key:
+            request.add_unredirected_header("Authorization", f"Bearer {self.key}")
+        with _opener(self.base_url).open(request, timeout=self.timeout) as answer:
+            found: bytes = answer.read()
+            return found
+
+    def _said(self, error: urllib.error.HTTPError) -> str:
+        """What the server said about a failure, on one line."""
+        try:
+            text = error.read(4096).decode(errors="replace")
+        except (OSError, http.client.HTTPException):
+            return ""
+        try:
+            found = json.loads(text)
+            inner = found.get("error", found) if isinstance(found, dict) else found
+            text = str(inner.get("message", inner)) if isinstance(inner, dict) else str(inner)
+        except ValueError:
+            text = re.sub(r"<[^>]*>", " ", text)
+        return self._clean(" ".join(text.split())[:300])
+
+    def _clean(self, text: str) -> str:
+        return text.replace(self.key, "***") if self.key else text
+
+    def _refused(self, code: int, said: str) -> str:
+        hints = {
+            401: "the key is missing or wrong: set OPENAI_API_KEY, or name another variable: --key-env NAME",
+            403: "the key may not use this model: check the key and --model",
+            404: "no such address or model: check --base-url (it usually ends in /v1) and --model",
+        }
+        moved = "it points elsewhere, and a key is not sent on: give the new address: --base-url"
+        hint = moved if 300 <= code < 400 else hints.get(code, "check --base-url and --model")
+        return f"{self.base_url} refused the request: HTTP {code} {said}; {hint}"
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+def _opener(base_url: str) -> urllib.request.OpenerDirector:
+    """Proxies of the environment are used, but never for this machine itself."""
+    handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
+    if is_local(base_url):
+        handlers.append(urllib.request.ProxyHandler({}))
+    return urllib.request.build_opener(*handlers)
+
+
+def is_local(base_url: str) -> bool:
+    host = urlsplit(base_url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _completion(answer: bytes) -> Completion:
+    """The first choice of an answer; a ValueError where it has none."""
+    try:
+        found = json.loads(answer)
+        text = found["choices"][0]["message"]["content"]
+        usage = found.get("usage") or {}
+        counts = [int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")]
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+    return Completion(text if isinstance(text, str) else "", *counts)
+
+
+def _adapted(body: dict[str, Any], said: str) -> bool:
+    """Newer models call the limit otherwise, or allow no temperature: change that, once each."""
+    if "max_tokens" in body and "max_completion_tokens" in said:
+        body["max_completion_tokens"] = body.pop("max_tokens")
+        return True
+    if "temperature" in body and "temperature" in said:
+        del body["temperature"]
+        return True
+    return False
+
+
+def _asked_wait(header: str | None) -> float | None:
+    """Seconds, from a Retry-After header: a number or a date."""
+    if not header:
+        return None
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return None
