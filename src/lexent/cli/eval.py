@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lexent.cli import options
+from lexent.cli import feedbacks, options
 from lexent.cli.console import command, say, say_next, show, show_json
+from lexent.cli.fuse import Fusions, weights_of
 from lexent.cli.progress import Meter
 
 if TYPE_CHECKING:
@@ -42,6 +43,22 @@ def evaluate(
         typer.Option("--run-dir", metavar="DIR", help="Write a TREC run file of each system into this folder."),
     ] = None,
     depth: Annotated[int, typer.Option("--depth", help="How many documents each system gives for a query.")] = 1000,
+    fuse: Annotated[
+        str,
+        typer.Option(
+            "--fuse",
+            metavar="NAMES",
+            help="Also fuse each recipe with these: baselines, recipes or run files by name, with commas; "
+            "dense=0.5 gives a weight.",
+        ),
+    ] = "",
+    fusion: Annotated[
+        Fusions, typer.Option("--fusion", help="How --fuse joins them: by reciprocal ranks, or by calibrated scores.")
+    ] = "sum",
+    feedback: feedbacks.Count = None,
+    feedback_method: feedbacks.MethodName = None,
+    feedback_concepts: feedbacks.Concepts = None,
+    feedback_weight: feedbacks.Weight = None,
     encoder: options.EncoderName = None,
     lexicon: options.LexiconName = None,
     k1: options.K1 = None,
@@ -97,6 +114,9 @@ def evaluate(
             runs=run or [],
             split=split,
             depth=depth,
+            fuse=weights_of(fuse, flag="--fuse"),
+            fusion=fusion,
+            feedback=feedbacks.feedback_of(feedback, feedback_method, feedback_concepts, feedback_weight),
             run_dir=run_dir,
             progress=meter.update,
         )
@@ -132,6 +152,16 @@ def _show(report: Report) -> None:
     show(*table([*head, "seconds"], rows))
     if report.compared_with:
         show("", f"p: paired t-test against {report.compared_with}, over queries")
+    if report.gains:
+        head = ["over the best of its parts"]
+        for measure in measures:
+            head += [measure, "p", "best part"]
+        rows = []
+        for system, gains in report.gains.items():
+            rows.append([system])
+            for measure in measures:
+                rows[-1] += [f"{gains[measure].difference:+.4f}", _p(gains[measure].p), gains[measure].against]
+        show("", *table(head, rows))
 
 
 def _p(value: float | None) -> str:

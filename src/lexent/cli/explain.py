@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lexent.cli import options
+from lexent.cli import feedbacks, options
 from lexent.cli.console import command, say_next, show, show_json
 
 if TYPE_CHECKING:
@@ -23,6 +23,12 @@ def explain(
     document: Annotated[str, typer.Argument(metavar="DOC_ID", help="The document's id, as search shows it.")],
     boost: options.Boost = None,
     drop: options.Drop = None,
+    feedback: feedbacks.Count = None,
+    feedback_method: feedbacks.MethodName = None,
+    feedback_concepts: feedbacks.Concepts = None,
+    feedback_weight: feedbacks.Weight = None,
+    like: feedbacks.Like = None,
+    unlike: feedbacks.Unlike = None,
     encoder: options.IndexEncoder = None,
     lexicon: options.IndexLexicon = None,
     json: options.Json = False,
@@ -35,8 +41,19 @@ def explain(
     from lexent.explain import why
     from lexent.search import Index
 
+    learned = feedbacks.feedback_of(
+        feedback, feedback_method, feedback_concepts, feedback_weight, marked=bool(like or unlike)
+    )
     with Index.open(path, encoder=encoder, lexicon=lexicon) as index:
-        found = why(index, options.checked_query(query), document, steer=options.steer_of(boost, drop))
+        found = why(
+            index,
+            options.checked_query(query),
+            document,
+            steer=options.steer_of(boost, drop),
+            feedback=learned,
+            like=like or (),
+            unlike=unlike or (),
+        )
         tokens = _tokens(index, found)
         if json:
             show_json({**found.to_dict(), "tokens": [_json(part) for part in tokens]})

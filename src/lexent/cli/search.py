@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lexent.cli import options
+from lexent.cli import feedbacks, options
 from lexent.cli.console import command, say_next, show, show_json
 from lexent.cli.filters import Filter, filter_of
 
@@ -27,6 +27,12 @@ def search(
             "--subset-idf", help="With --filter: concepts count by how rare they are among the documents left."
         ),
     ] = False,
+    feedback: feedbacks.Count = None,
+    feedback_method: feedbacks.MethodName = None,
+    feedback_concepts: feedbacks.Concepts = None,
+    feedback_weight: feedbacks.Weight = None,
+    like: feedbacks.Like = None,
+    unlike: feedbacks.Unlike = None,
     explain: Annotated[
         bool, typer.Option("--explain", "-e", help="Show the query's concepts and more of each hit's contributions.")
     ] = False,
@@ -49,8 +55,20 @@ def search(
     from lexent.search import Index
 
     steer, where = options.steer_of(boost, drop), filter_of(filter)
+    learned = feedbacks.feedback_of(
+        feedback, feedback_method, feedback_concepts, feedback_weight, marked=bool(like or unlike)
+    )
     with Index.open(path, encoder=encoder, lexicon=lexicon) as index:
-        found = index.search(options.checked_query(query), k=k, steer=steer, filter=where, idf_of_subset=subset_idf)
+        found = index.search(
+            options.checked_query(query),
+            k=k,
+            steer=steer,
+            filter=where,
+            idf_of_subset=subset_idf,
+            feedback=learned,
+            like=like or (),
+            unlike=unlike or (),
+        )
         if json:
             show_json(found.to_dict(contributions=contributions))
             return

@@ -13,7 +13,7 @@ from lexent.cli.snippet import snippet
 if TYPE_CHECKING:
     from lexent.explain import Explanation
     from lexent.explain.ranking import Comparison
-    from lexent.search.results import Hit, QueryConcept, Results
+    from lexent.search.results import AddedConcept, Hit, QueryConcept, Results
     from lexent.types import Contribution, TokenShare
 
 BRIEF, FULL = 3, 8
@@ -30,6 +30,7 @@ def results(
     yield Text.assemble(("query  ", "dim"), (found.query, "bold"))
     if full:
         yield from query_concepts(found.concepts)
+    yield from added(found.added, shown=FULL if full else BRIEF)
     if not found.hits:
         yield Text("no document shares a concept with the query", style="dim")
     for place, hit in enumerate(found.hits):
@@ -55,6 +56,16 @@ def query_concepts(concepts: Sequence[QueryConcept]) -> Iterator[Text]:
         yield Text.assemble((head, "dim"), f"{concept.weight:6.2f}  ", _name(concept.id, concept.label))
     if len(concepts) > FULL:
         yield Text(f"{'':{len('searched by  ')}}{'':6}  and {len(concepts) - FULL} more", style="dim")
+
+
+def added(concepts: Sequence[AddedConcept], *, shown: int) -> Iterator[Text]:
+    """What feedback changed, and the documents that it came from."""
+    for concept in concepts[:shown]:
+        done = "added" if concept.own == 0 else "raised" if concept.weight > 0 else "lowered"
+        line = Text.assemble((f"{done:11}  ", "dim"), f"{concept.weight:+6.2f}  ", _name(concept.id, concept.label))
+        yield cut(line.append(f"  from {', '.join(concept.documents)}", style="dim"))
+    if len(concepts) > shown:
+        yield Text(f"{'':13}{'':6}  and {len(concepts) - shown} more", style="dim")
 
 
 def contributions(explanation: Explanation, *, products: bool) -> Iterator[Text]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -12,11 +13,15 @@ from lexent.errors import InputError, NotFoundError
 from lexent.evaluation import measures as scoring
 from lexent.evaluation import runs as trec
 from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.expanded import Expanded
+from lexent.evaluation.fused import Fused, Recorded
 from lexent.evaluation.progress import Progress
-from lexent.evaluation.report import Report
+from lexent.evaluation.report import Gain, Report
 from lexent.evaluation.runs import Run
 from lexent.evaluation.systems import BASELINES, Bench, Dense, EncoderLike, Latent, LexiconLike, System
 from lexent.recipes import Recipe
+from lexent.search.feedback import Feedback
+from lexent.search.fusion import WEIGHTS, Fusion, Method
 
 MEASURES = ("nDCG@10", "R@100")
 
@@ -32,6 +37,9 @@ def evaluate(
     runs: Sequence[str | Path] = (),
     split: str = "test",
     depth: int = 1000,
+    fuse: Sequence[str] | Mapping[str, float | None] = (),
+    fusion: Method = "sum",
+    feedback: Feedback | int | None = None,
     run_dir: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -39,26 +47,46 @@ def evaluate(
 
     collection: a BEIR folder, an ir_datasets id or a Collection. recipe: one or several; None evaluates only the
     others. lexicon: used by the recipes of its level; others take the shipped one for them.
-    depth: how many documents each system returns for a query. run_dir: where to write the systems' run files.
-    progress: is told how many texts are encoded. p-values are against the first baseline.
+    depth: how many documents each system returns for a query. fuse: what to fuse each recipe with, by name: baselines,
+    recipes or run files; a mapping gives weights (the recipe's own is 1). feedback: also evaluate each recipe with
+    relevance feedback. run_dir: where to write the systems' run files. progress: is told how many texts are encoded.
+    p-values are against the first baseline; those of `gains`, of a fused system against the best of its parts and of
+    one with feedback against the same without.
     """
     wanted = scoring.parse(measures)  # everything that can be refused at once, before the long work
     asked = [] if recipe is None else [recipe] if isinstance(recipe, str | Recipe) else list(recipe)
     chosen = [recipes.get(each) for each in asked]
     _check(baselines, chosen, runs, depth)
+    learned = None if feedback is None else Feedback.of(feedback)
+    named = dict(fuse) if isinstance(fuse, Mapping) else dict.fromkeys(fuse)
+    weights = {name: WEIGHTS[fusion].get(name, 1.0) if weight is None else weight for name, weight in named.items()}
+    joined = Fusion(fusion, weights)
+    known = [*names_of(chosen, learned), *BASELINES, *(_run_name(Path(path), runs) for path in runs)]
+    groups = _groups(chosen, weights, known)
+    baselines = list(dict.fromkeys([*baselines, *(name for name in weights if name in BASELINES)]))
     loaded = load(collection, split=split)
     found: dict[str, Run] = {_run_name(Path(path), runs): _read_run(Path(path), loaded) for path in runs}
 
-    systems = _systems(chosen, baselines, lexicon=lexicon, encoder=encoder)
+    systems = _systems(chosen, baselines, lexicon=lexicon, encoder=encoder, feedback=learned)
     made: dict[str, Run] = {}
     seconds: dict[str, float] = {}
-    for system in systems:
+
+    def run(system: System) -> None:
         start = perf_counter()
         made[system.name] = system.run(loaded, depth=depth, progress=progress)
         seconds[system.name] = perf_counter() - start
         if run_dir is not None:
-            place = f"{loaded.name}-{loaded.split}-{system.name}.run".replace("/", "-")
+            place = f"{loaded.name}-{loaded.split}-{system.name}.run".replace("/", "-").replace(":", "-")
             trec.write(made[system.name], Path(run_dir) / place, tag=system.name)
+
+    for system in systems:
+        run(system)
+    beside = {system.name: [system.first.name] for system in systems if isinstance(system, Expanded)}
+    for group in groups:
+        there = {**made, **found}
+        whole = Fused(tuple(Recorded(name, there[name]) for name in group), joined)
+        beside[whole.name] = group
+        run(whole)
 
     scores = {name: scoring.score(loaded.qrels, run, wanted) for name, run in {**made, **found}.items()}
     first = baselines[0] if baselines else None
@@ -72,18 +100,47 @@ def evaluate(
         p_values=_p_values(scores, first),
         compared_with=first,
         seconds=seconds,
-        setting=_setting(systems),
+        gains={name: _gains(name, parts, scores) for name, parts in beside.items()},
+        setting=_setting(systems)
+        | ({"fusion": asdict(joined)} if groups else {})
+        | ({"feedback": asdict(learned)} if learned else {}),
         missing=loaded.missing,
     )
 
 
+def names_of(chosen: Sequence[Recipe], feedback: Feedback | None) -> list[str]:
+    """The systems that recipes make."""
+    plain = [recipe.name for recipe in chosen]
+    return plain if feedback is None else [*plain, *(f"{name}+{feedback.method}" for name in plain)]
+
+
+def _groups(chosen: Sequence[Recipe], fuse: Mapping[str, float], known: Sequence[str]) -> list[list[str]]:
+    """The systems to fuse: each recipe with those that were named, or those alone where there is no recipe."""
+    for name in fuse:
+        if name not in known:
+            raise NotFoundError(f'nothing named "{name}" to fuse; what there is: {", ".join(dict.fromkeys(known))}')
+    if not fuse:
+        return []
+    groups = [list(dict.fromkeys([recipe.name, *fuse])) for recipe in chosen] or [list(fuse)]
+    if any(len(group) < 2 for group in groups):
+        raise InputError(f"fusion takes two systems or more; given: {', '.join(groups[0])}; add dense or bm25")
+    return list({frozenset(group): group for group in reversed(groups)}.values())[::-1]  # the same parts once
+
+
 def _systems(
-    chosen: Sequence[Recipe], baselines: Sequence[str], *, lexicon: LexiconLike, encoder: EncoderLike
+    chosen: Sequence[Recipe],
+    baselines: Sequence[str],
+    *,
+    lexicon: LexiconLike,
+    encoder: EncoderLike,
+    feedback: Feedback | None,
 ) -> list[System]:
     bench = Bench(encoder=encoder, lexicon=lexicon)
     if bench.given is not None and chosen and bench.given.info.level not in {recipe.level for recipe in chosen}:
         bench.given.check(bench.encoder, level=chosen[0].level)
-    return [*(bench.latent(recipe) for recipe in chosen), *(bench.system(name) for name in baselines)]
+    latent = [bench.latent(recipe) for recipe in chosen]
+    learned = [Expanded(system, feedback) for system in latent] if feedback else []
+    return [*latent, *learned, *(bench.system(name) for name in baselines)]
 
 
 def _setting(systems: Sequence[System]) -> dict[str, Any]:
@@ -143,3 +200,13 @@ def _p_values(scores: dict[str, scoring.Scores], first: str | None) -> dict[str,
         for name, score in scores.items()
         if name != first
     }
+
+
+def _gains(name: str, parts: Sequence[str], scores: dict[str, scoring.Scores]) -> dict[str, Gain]:
+    """By measure: how far a system is above the best of its parts."""
+    found = {}
+    for measure, value in scores[name].means.items():
+        best = max(parts, key=lambda part: scores[part].means[measure])
+        p = scoring.p_value(scores[name].per_query[measure], scores[best].per_query[measure])
+        found[measure] = Gain(best, value - scores[best].means[measure], p)
+    return found

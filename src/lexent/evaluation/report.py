@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a system that is made of others gains over the best of them."""
+
+    against: str
+    """The best of them, by this measure."""
+    difference: float
+    p: float
+    """Of the paired t-test between the two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +35,8 @@ class Report:
     compared_with: str | None
     seconds: dict[str, float]
     """System to the time it took, encoding included where nothing was cached."""
+    gains: dict[str, dict[str, Gain]] = field(default_factory=dict)
+    """System to measure to its gain: of fused systems over their parts, of feedback over the same without."""
     setting: dict[str, Any] = field(default_factory=dict)
     """The encoder, lexicon and recipe that were used."""
     missing: int = 0
@@ -39,6 +52,9 @@ class Report:
             "systems": self.systems,
             "p_values": self.p_values,
             "compared_with": self.compared_with,
+            "gains": {
+                name: {measure: asdict(gain) for measure, gain in gains.items()} for name, gains in self.gains.items()
+            },
             "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
             "missing_documents": self.missing,
             **self.setting,

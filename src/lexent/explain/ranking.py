@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from lexent.search.results import QueryConcept
 
 if TYPE_CHECKING:
     from lexent.search.engine import Index
+    from lexent.search.feedback import Feedback
     from lexent.search.query import Query
     from lexent.search.steering import Steer
     from lexent.search.view import View
@@ -95,14 +97,28 @@ class RankExplanation:
         return "\n".join(lines)
 
 
-def why(index: Index, query: str, doc_id: str, *, steer: Steer | None = None) -> RankExplanation:
-    """The rank of a document for a query, exact however far down, and what keeps it from ranking higher."""
-    return _why(index.view, query, doc_id, steer)
+def why(
+    index: Index,
+    query: str,
+    doc_id: str,
+    *,
+    steer: Steer | None = None,
+    feedback: Feedback | int | None = None,
+    like: Sequence[str] = (),
+    unlike: Sequence[str] = (),
+) -> RankExplanation:
+    """The rank of a document for a query, exact however far down, and what keeps it from ranking higher.
+
+    steer, feedback, like, unlike: as the search had them.
+    """
+    from lexent.search.feedback import Learning
+
+    view, learning = index.view, Learning.of(feedback, like=like, unlike=unlike)
+    position = view.documents.position(doc_id)
+    return _why(view, view.query(query, steer=steer, learning=learning), position, doc_id)
 
 
-def _why(index: View, query: str, doc_id: str, steer: Steer | None) -> RankExplanation:
-    position = index.documents.position(doc_id)
-    weighed = index.query(query, steer=steer)
+def _why(index: View, weighed: Query, position: int, doc_id: str) -> RankExplanation:
     scores, matched = index.searcher.scores(weighed.ids, weighed.weights)
     hits = np.flatnonzero(matched)
     order = hits[np.lexsort((hits, -scores[hits]))]
@@ -111,7 +127,7 @@ def _why(index: View, query: str, doc_id: str, steer: Steer | None) -> RankExpla
     own = index.searcher.document_weights(position, weighed.ids)
     document = index.documents.at([position])[0]
     return RankExplanation(
-        query=query,
+        query=weighed.text,
         id=doc_id,
         title=document.title,
         rank=place + 1 if len(places) else None,

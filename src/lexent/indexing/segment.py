@@ -23,6 +23,8 @@ CHUNK = 65_536
 BANDS = 8
 BYTES_OF_AN_ENTRY = 16
 """What one latent of one document takes while its chunk is packed."""
+UNPACKED = 64
+"""More documents than this are got by unpacking their chunk; fewer, by asking every list for each of them."""
 _TYPES: dict[str, Any] = {
     "chunks": np.int64,
     "latents": np.uint32,
@@ -133,17 +135,43 @@ class Segment:
 
     def unpack(self, keep: NDArray[np.bool_] | None = None) -> Iterator[Codes]:
         """The documents again, chunk by chunk; those that `keep` names, where it is given."""
+        starts = self.arrays["chunks"][:, 0]
+        for chunk in range(len(starts) - 1):
+            yield self._unpack(chunk, True if keep is None else keep[starts[chunk] : starts[chunk + 1]])
+
+    def documents(self, positions: NDArray[np.int64]) -> Codes:
+        """Some documents, by ascending positions: of each chunk, few are looked up in its lists, many are unpacked."""
+        starts, parts = self.arrays["chunks"][:, 0], []
+        for chunk in range(len(starts) - 1):
+            low, high = np.searchsorted(positions, starts[chunk : chunk + 2])
+            if high - low > UNPACKED:
+                keep = np.zeros(int(starts[chunk + 1] - starts[chunk]), np.bool_)
+                keep[positions[low:high] - starts[chunk]] = True
+                parts.append(self._unpack(chunk, keep))
+            else:
+                parts += [self._document(chunk, int(position)) for position in positions[low:high]]
+        return Codes.concatenate(parts)
+
+    def _unpack(self, chunk: int, keep: NDArray[np.bool_] | bool) -> Codes:
         from lexent.indexing import packing
 
         starts = self.arrays["chunks"][:, 0]
-        for chunk in range(len(starts) - 1):
-            wanted = np.zeros(CHUNK, np.bool_)
-            n = int(starts[chunk + 1] - starts[chunk])
-            wanted[:n] = True if keep is None else keep[starts[chunk] : starts[chunk + 1]]
-            ids, codes, offsets, outcome = packing.unpack_chunk(self.lists, chunk, wanted)
-            if outcome < 0 or (len(ids) and not 0 <= ids.min() <= ids.max() < self.size):
-                raise damaged()
-            yield Codes(ids, codes, offsets)
+        wanted = np.zeros(CHUNK, np.bool_)
+        wanted[: starts[chunk + 1] - starts[chunk]] = keep
+        ids, codes, offsets, outcome = packing.unpack_chunk(self.lists, chunk, wanted)
+        if outcome < 0 or (len(ids) and not 0 <= ids.min() <= ids.max() < self.size):
+            raise damaged()
+        return Codes(ids, codes, offsets)
+
+    def _document(self, chunk: int, position: int) -> Codes:
+        from lexent.indexing import tallies
+
+        room = int(np.diff(self.arrays["chunks"][chunk : chunk + 2, 1])[0])
+        ids, codes = np.empty(room, np.int32), np.empty(room, np.uint8)
+        n = tallies.latents_of(self.lists, chunk, position, ids, codes)
+        if n < 0 or (n and not 0 <= ids[:n].min() <= ids[:n].max() < self.size):
+            raise damaged()
+        return Codes(ids[:n].copy(), codes[:n].copy(), np.array([0, n], np.int64))
 
     @staticmethod
     def open(folder: Path, *, size: int, n_documents: int, length_units: int) -> Segment:

@@ -1,4 +1,4 @@
-"""The Numba kernels that read lists whole: every score, the codes of one document, counts among some documents."""
+"""The Numba kernels beside search: every score, the codes of one document, its latents, counts among some documents."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from lexent.indexing.bits import popcount
 from lexent.indexing.kernels import DAMAGED, Weights, gain_of, place_of
-from lexent.indexing.packing import CHUNK, Lists, unpack_latent
+from lexent.indexing.packing import CHUNK, DENSE, SPARSE, STRIDE, Lists, bitmap_words, locate, unpack_latent
 
 
 @njit(cache=True, nogil=True)
@@ -50,6 +51,56 @@ def codes_of(latents: NDArray[np.uint32], lists: Lists, document: int, out: NDAr
         if at < n and np.int64(documents[at]) == local:
             out[place] = codes[at]
     return 0
+
+
+@njit(cache=True, nogil=True)
+def latents_of(
+    lists: Lists, chunk: int, document: int, out_ids: NDArray[np.int32], out_codes: NDArray[np.uint8]
+) -> int:
+    """All latents of one document of a segment, which lies in that chunk; ascending, with their codes: how many?
+
+    Every list of the chunk is asked, none is read whole. The outputs have a place for each of them.
+    """
+    n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
+    local = document - lists.chunks[chunk, 0]
+    found, n = np.empty(4, np.int64), 0
+    for row in range(lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]):
+        if not locate(lists, chunk, row, found):
+            return DAMAGED
+        code = _code_in(lists, found, local, n_documents)
+        if code:
+            out_ids[n], out_codes[n] = lists.latents[row], code
+            n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _code_in(lists: Lists, row: NDArray[np.int64], document: int, n_documents: int) -> int:
+    """The code of a document of a chunk in one of its lists, which was located; 0 where it is not in it."""
+    form, count, start, codes = row[0], row[1], row[2], row[3]
+    if form == DENSE:
+        word, bit = document >> 6, np.uint64(document & 63)
+        bits = lists.words[start + word]
+        if not (bits >> bit) & np.uint64(1):
+            return 0
+        group, ranks = document >> 9, start + bitmap_words(n_documents)
+        rank = np.int64((lists.words[ranks + (group >> 2)] >> np.uint64(16 * (group & 3))) & np.uint64(0xFFFF))
+        for other in range(start + (group << 3), start + word):
+            rank += popcount(lists.words[other])
+        rank += popcount(bits & ((np.uint64(1) << bit) - np.uint64(1)))
+        return np.int64(lists.codes[codes + min(rank, count - 1)])
+    if form == SPARSE:
+        at = np.searchsorted(lists.shorts[start : start + count], np.uint16(document))
+        if at < count and np.int64(lists.shorts[start + at]) == document:
+            return np.int64(lists.codes[codes + at])
+        return 0
+    marks, stop = start + count, start + count + (count + STRIDE - 1) // STRIDE
+    mark = max(np.searchsorted(lists.shorts[marks:stop], np.uint16(document), side="right") - 1, 0)
+    entry, at = start + mark * STRIDE, np.int64(lists.shorts[marks + mark])
+    while at < document and entry + 1 < marks:
+        entry += 1
+        at += np.int64(lists.shorts[entry]) & 255
+    return np.int64(lists.shorts[entry]) >> 8 if at == document else 0
 
 
 @njit(cache=True, nogil=True)

@@ -15,6 +15,7 @@ from lexent.indexing.snapshot import Snapshot
 from lexent.indexing.writer import Writer
 from lexent.recipes import Recipe
 from lexent.search import builder, steering
+from lexent.search.feedback import Feedback, Learning
 from lexent.search.parts import EncoderLike, LexiconLike, Parts
 from lexent.search.query import Query
 from lexent.search.results import QueryConcept, Results
@@ -133,23 +134,46 @@ class Index:
         steer: steering.Steer | None = None,
         filter: Where | None = None,
         idf_of_subset: bool = False,
+        feedback: Feedback | int | None = None,
+        like: Sequence[str] = (),
+        unlike: Sequence[str] = (),
     ) -> Results:
         """The k best documents for a query, or all that share a concept with it where those are fewer.
 
         steer: factors by concept; see `lexent.search.steering`. filter: only documents whose metadata match, for
         example {"year": {"gte": 2019}, "lang": "en"}. idf_of_subset: concepts count by how rare they are among those.
+        feedback: search twice, the second time also by concepts of the first hits: how many of those, or a Feedback.
+        like, unlike: ids of documents to learn from and against; what changed is in `Results.added`.
         """
-        return self.view.search_many([query], k=k, steer=steer, where=filter, idf_of_subset=idf_of_subset)[0]
+        learning = Learning.of(feedback, like=like, unlike=unlike)
+        return self.view.search_many(
+            [query], k=k, steer=steer, where=filter, idf_of_subset=idf_of_subset, learning=learning
+        )[0]
 
     def search_many(
-        self, queries: Sequence[str], *, k: int = 10, filter: Where | None = None, idf_of_subset: bool = False
+        self,
+        queries: Sequence[str],
+        *,
+        k: int = 10,
+        filter: Where | None = None,
+        idf_of_subset: bool = False,
+        feedback: Feedback | int | None = None,
     ) -> list[Results]:
         """The results of several queries, encoded together and searched on all cores."""
-        return self.view.search_many(queries, k=k, where=filter, idf_of_subset=idf_of_subset)
+        learning = Learning.of(feedback)
+        return self.view.search_many(queries, k=k, where=filter, idf_of_subset=idf_of_subset, learning=learning)
 
-    def query(self, text: str, *, steer: steering.Steer | None = None) -> Query:
-        """A query with its final weights."""
-        return self.view.query(text, steer=steer)
+    def query(
+        self,
+        text: str,
+        *,
+        steer: steering.Steer | None = None,
+        feedback: Feedback | int | None = None,
+        like: Sequence[str] = (),
+        unlike: Sequence[str] = (),
+    ) -> Query:
+        """A query with its final weights, as `search` has them."""
+        return self.view.query(text, steer=steer, learning=Learning.of(feedback, like=like, unlike=unlike))
 
     def concepts(self, query: Query) -> list[QueryConcept]:
         """The concepts of a query, strongest first."""

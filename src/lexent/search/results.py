@@ -26,6 +26,27 @@ class QueryConcept:
 
 
 @dataclass(frozen=True, slots=True)
+class AddedConcept:
+    """A concept whose weight in a query was changed by feedback."""
+
+    id: int
+    label: str
+    weight: float
+    """What was added; negative where it was taken away, for documents marked as not wanted."""
+    own: float
+    """What the query gave it before; 0 where it is new."""
+    documents: tuple[str, ...]
+    """The ids of the documents that it came from, those that have most of it first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "documents": list(self.documents)}
+
+    def __str__(self) -> str:
+        done = "added" if self.own == 0 else "raised" if self.weight > 0 else "lowered"
+        return f"{done} {self.label} ({abs(self.weight):.2f}) from {', '.join(self.documents)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A document that was found."""
 
@@ -73,6 +94,8 @@ class Results(Sequence[Hit]):
     query: str
     concepts: tuple[QueryConcept, ...]
     hits: tuple[Hit, ...]
+    added: tuple[AddedConcept, ...] = ()
+    """What feedback changed of the concepts, strongest first; empty without feedback."""
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -92,5 +115,6 @@ class Results(Sequence[Hit]):
         return {
             "query": self.query,
             "concepts": [concept.to_dict() for concept in self.concepts],
+            "added": [concept.to_dict() for concept in self.added],
             "hits": [hit.to_dict(contributions=contributions) for hit in self.hits],
         }

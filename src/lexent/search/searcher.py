@@ -155,6 +155,21 @@ class Searcher:
         shift = int(self._weights_of(place).shifts[local])
         return np.where(codes > 0, self.curve[2 * codes.astype(np.int64) + shift], np.float32(0))
 
+    def documents(self, positions: Sequence[int] | NDArray[np.int64]) -> SparseVectors:
+        """The whole vectors of some documents, in that order: their latents with the weights that the index stores."""
+        wanted, order = np.unique(np.asarray(positions, np.int64), return_inverse=True)
+        parts = []
+        for place, segment in enumerate(self.segments):
+            low, high = np.searchsorted(wanted, self.bases[place : place + 2])
+            local = wanted[low:high] - self.bases[place]
+            if not len(local):
+                continue
+            codes = segment.documents(local)
+            shifts = np.repeat(self._weights_of(place).shifts[local].astype(np.int64), np.diff(codes.offsets))
+            weights = self.curve[2 * codes.codes.astype(np.int64) + shifts]
+            parts.append(SparseVectors(codes.ids, weights, codes.offsets, self.size))
+        return SparseVectors.concatenate(parts, size=self.size).take(order)
+
     def df_within(self, ids: NDArray[np.int32], allowed: Masks) -> NDArray[np.int64]:
         """How many of the allowed documents have each of the latents."""
         from lexent.indexing import tallies

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lexent import recipes
 from lexent.errors import InputError
@@ -14,9 +15,10 @@ from lexent.indexing.segment import Deleted, repacked
 from lexent.indexing.snapshot import Snapshot
 from lexent.recipes import Recipe
 from lexent.search import steering
+from lexent.search.feedback import Expansion, Learning, expansions
 from lexent.search.parts import Parts
 from lexent.search.query import Query
-from lexent.search.results import Hit, QueryConcept, Results
+from lexent.search.results import AddedConcept, Hit, QueryConcept, Results
 from lexent.search.searcher import Masks, Searcher
 from lexent.types import SparseVectors
 from lexent.weighting import bm25, transform
@@ -67,20 +69,29 @@ class View:
         steer: steering.Steer | None = None,
         where: Where | None = None,
         idf_of_subset: bool = False,
+        learning: Learning | None = None,
     ) -> list[Results]:
         if k < 0:
             raise InputError(f"k is {k}; allowed: 0 or more")
         vectors = self._represent(queries, steer)
         allowed = None if not where else self.documents.matching(Filter.of(where))
-        weights = self.searcher.query_weights(vectors)
+        factors = self.searcher.factors
         if allowed is not None and idf_of_subset:
-            weights = self._weighed_within(vectors, allowed)
+            ids = np.unique(vectors.ids) if learning is None else np.arange(self.searcher.size, dtype=np.int32)
+            factors = self._factors_within(ids, allowed)
+        weights = self.searcher.query_weights(vectors, factors=factors)
         made = [Query.of(text, weights.take(np.array([row]))) for row, text in enumerate(queries)]
-        return self._results(made, k, allowed)
+        added: list[tuple[AddedConcept, ...]] = [() for _ in made]
+        if learning is not None:
+            made, added = self._learned(made, learning, steer=steer, allowed=allowed, factors=factors)
+        return self._results(made, added, k, allowed)
 
-    def query(self, text: str, *, steer: steering.Steer | None = None) -> Query:
+    def query(self, text: str, *, steer: steering.Steer | None = None, learning: Learning | None = None) -> Query:
         """A query with its final weights."""
-        return Query.of(text, self.searcher.query_weights(self._represent([text], steer)))
+        plain = Query.of(text, self.searcher.query_weights(self._represent([text], steer)))
+        if learning is None:
+            return plain
+        return self._learned([plain], learning, steer=steer, allowed=None, factors=self.searcher.factors)[0][0]
 
     def concepts(self, query: Query) -> list[QueryConcept]:
         """The concepts of a query, strongest first."""
@@ -102,25 +113,72 @@ class View:
         vectors = transform(pooled, power=recipe.power_for("query"), cap=recipe.query_cap)
         return steering.steered(vectors, steer, lexicon=self.lexicon) if steer else vectors
 
-    def _weighed_within(self, vectors: SparseVectors, allowed: Masks) -> SparseVectors:
-        """The queries' weights with the idf that the allowed documents alone would give."""
-        ids = np.unique(vectors.ids)
+    def _factors_within(self, ids: NDArray[np.int32], allowed: Masks) -> NDArray[np.float64]:
+        """The idf that the allowed documents alone would give, for these concepts."""
         df = np.zeros_like(self.searcher.df)
         df[ids] = self.searcher.df_within(ids, allowed)
         n_allowed = self.searcher.n_allowed(allowed)
         factors = bm25.query_factors(df, n_allowed, self.recipe.weighting, prune=0)
         factors[self.searcher.factors == 0] = 0  # what the recipe prunes stays out
-        return self.searcher.query_weights(vectors, factors=factors)
+        return factors
 
-    def _results(self, queries: Sequence[Query], k: int, allowed: Masks | None) -> list[Results]:
+    def _learned(
+        self,
+        queries: Sequence[Query],
+        learning: Learning,
+        *,
+        steer: steering.Steer | None,
+        allowed: Masks | None,
+        factors: NDArray[np.float64],
+    ) -> tuple[list[Query], list[tuple[AddedConcept, ...]]]:
+        """The queries after feedback, and what changed. A concept that was steered to 0 does not come back."""
+        every = range(self.searcher.size)
+        off = [name for name, factor in (steer or {}).items() if factor == 0]
+        blocked = {concept for name in off for concept in steering.targets(name, every, lexicon=self.lexicon)}
+        found = expansions(
+            self.searcher,
+            self._vectors(queries),
+            learning.feedback,
+            factors=factors,
+            allowed=allowed,
+            marked=learning.marked(self.documents),
+            blocked=blocked,
+        )
+        made, added = [], []
+        for query, expansion in zip(queries, found, strict=True):
+            made.append(Query.of(query.text, expansion.query))
+            added.append(self._added(query, expansion))
+        return made, added
+
+    def _added(self, query: Query, expansion: Expansion) -> tuple[AddedConcept, ...]:
+        own = dict(zip(query.ids.tolist(), query.weights.tolist(), strict=True))
+        names = dict(zip(expansion.documents.tolist(), self.documents.ids(expansion.documents.tolist()), strict=True))
+        found = [
+            AddedConcept(
+                id=concept,
+                label=self.lexicon.label(concept),
+                weight=gain,
+                own=own.get(concept, 0.0),
+                documents=tuple(names[place] for place in expansion.sources(concept).tolist()),
+            )
+            for concept, gain in zip(expansion.changed.tolist(), expansion.gains.tolist(), strict=True)
+        ]
+        return tuple(sorted(found, key=lambda concept: (-abs(concept.weight), concept.id)))
+
+    def _vectors(self, queries: Sequence[Query]) -> SparseVectors:
         size = self.manifest.lexicon.size
-        vectors = SparseVectors.concatenate([query.vectors(size) for query in queries], size=size)
-        found = self.searcher.top_weighted(vectors, k, allowed=allowed)
+        return SparseVectors.concatenate([query.vectors(size) for query in queries], size=size)
+
+    def _results(
+        self, queries: Sequence[Query], added: Sequence[tuple[AddedConcept, ...]], k: int, allowed: Masks | None
+    ) -> list[Results]:
+        found = self.searcher.top_weighted(self._vectors(queries), k, allowed=allowed)
         return [
             Results(
                 query=query.text,
                 concepts=tuple(self.concepts(query)),
                 hits=tuple(self._hits(query, found.positions[row], found.scores[row])),
+                added=added[row],
             )
             for row, query in enumerate(queries)
         ]

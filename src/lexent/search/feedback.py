@@ -1,0 +1,288 @@
+"""Relevance feedback in concept space: a query takes on concepts of documents, and is searched again.
+
+The documents are the first hits of a first search, or those that a caller marks. Either way the new query is the old
+one plus a gain for each of a limited number of concepts, so its scores are exact sums of named concepts as before.
+
+- Rocchio: the gain is the mean of the documents' vectors (stored weight times idf, each of length 1), less a share of
+  the mean of those marked as not wanted. It is given `weight` times the length of the query.
+- RM3: documents are distributions over concepts, mixed by how well they scored; the query becomes a mixture of itself
+  and of theirs, before idf. Scaled so that the query's own concepts keep their weights, that is a gain too: the share
+  `weight` of the whole.
+
+No weight falls below 0: a concept of unwanted documents is taken out of the query, not searched against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.errors import InputError
+from lexent.search.searcher import Masks, Searcher
+from lexent.types import SparseVectors
+
+if TYPE_CHECKING:
+    from lexent.indexing.snapshot import Snapshot
+
+Method = Literal["rocchio", "rm3"]
+BATCH = 1024
+"""Queries whose documents are held at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """How much a query takes from documents."""
+
+    method: Method = "rocchio"
+    """How: rocchio or rm3."""
+    documents: int = 5
+    """How many of the first hits to learn from."""
+    concepts: int = 50
+    """How many concepts may gain weight, at most."""
+    weight: float = 0.5
+    """How much they gain: for rocchio over the query's own weight, for rm3 the share of the whole, below 1."""
+    against: float = 0.5
+    """How much documents marked as not wanted count against the others."""
+
+    def __post_init__(self) -> None:
+        _check(self.method in get_args(Method), "method", self.method, " or ".join(get_args(Method)))
+        _check(self.documents >= 0, "documents", self.documents, "0 or more")
+        _check(self.concepts >= 1, "concepts", self.concepts, "1 or more")
+        highest = np.nextafter(1, 0) if self.method == "rm3" else np.finfo(np.float32).max
+        bound = "from 0 to below 1 for rm3" if self.method == "rm3" else "0 or more"
+        _check(bool(0 <= self.weight <= highest), "weight", self.weight, bound)
+        _check(0 <= self.against <= 1, "against", self.against, "from 0 to 1")
+
+    @staticmethod
+    def of(given: Feedback | int) -> Feedback:
+        """A number is how many of the first hits to learn from."""
+        return given if isinstance(given, Feedback) else Feedback(documents=given)
+
+
+def _check(good: bool, name: str, given: object, allowed: str) -> None:
+    if not good:
+        raise InputError(f"{name} of the feedback is {given}; allowed: {allowed}")
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A query after feedback, and what changed."""
+
+    ids: NDArray[np.int32]  # [n_concepts], ascending
+    weights: NDArray[np.float32]  # [n_concepts], final; 0 where all of it was taken away
+    changed: NDArray[np.int32]  # [n_changed]: concepts whose weight changed, ascending
+    gains: NDArray[np.float32]  # [n_changed]: by how much; negative where documents marked as not wanted have them
+    documents: NDArray[np.int64]  # [n_documents]: the positions of those it learned from
+    vectors: SparseVectors
+    """Theirs: the concepts with their stored weights."""
+
+    @property
+    def query(self) -> SparseVectors:
+        """The query alone, as a container of one vector."""
+        return SparseVectors(self.ids, self.weights, np.array([0, len(self.ids)], np.int64), self.vectors.size)
+
+    def sources(self, concept: int) -> NDArray[np.int64]:
+        """The positions of the documents that a concept came from, strongest first."""
+        at = np.flatnonzero(self.vectors.ids == concept)
+        rows = np.searchsorted(self.vectors.offsets, at, side="right") - 1
+        return self.documents[rows[np.argsort(-self.vectors.values[at], kind="stable")]]
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """Documents that a caller marked, by position."""
+
+    like: tuple[int, ...] = ()
+    unlike: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What a search learns from: its first hits, and documents that the caller marked by their ids."""
+
+    feedback: Feedback
+    like: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(feedback: Feedback | int | None, *, like: Sequence[str] = (), unlike: Sequence[str] = ()) -> Learning | None:
+        """None where there is nothing to learn from. With marked documents alone, no others are learned from."""
+        for name, ids in (("like", like), ("unlike", unlike)):
+            if isinstance(ids, str):
+                raise InputError(f'{name} is a list of document ids; given: the string "{ids}"; write ["{ids}"]')
+        both = sorted(set(like) & set(unlike))
+        if both:
+            raise InputError(f'the document "{both[0]}" is marked as like and as unlike; choose one')
+        if feedback is None and not like and not unlike:
+            return None
+        chosen = Feedback.of(0 if feedback is None else feedback)
+        return Learning(chosen, tuple(dict.fromkeys(like)), tuple(dict.fromkeys(unlike)))
+
+    def marked(self, documents: Snapshot) -> Marked:
+        """Where the marked documents stand; an id that is not there is a NotFoundError."""
+        like, unlike = (tuple(documents.position(id) for id in ids) for ids in (self.like, self.unlike))
+        return Marked(like, unlike)
+
+
+def expansions(
+    searcher: Searcher,
+    queries: SparseVectors,
+    feedback: Feedback,
+    *,
+    factors: NDArray[np.float64] | None = None,
+    allowed: Masks | None = None,
+    marked: Marked | None = None,
+    blocked: Collection[int] = (),
+    skipped: Sequence[int] | None = None,
+) -> Iterator[Expansion]:
+    """Queries with their final weights, each after feedback, in order.
+
+    factors: the idf that the weights hold. allowed: which documents may be learned from, beside those that are marked.
+    blocked: concepts that must not gain. skipped: for each query, the position of a document not to learn from, or -1.
+    """
+    marked = marked or Marked()
+    factors = searcher.factors if factors is None else factors
+    never = np.array(sorted(blocked), np.int64)
+    gain = _rocchio if feedback.method == "rocchio" else _rm3
+    for start in range(0, len(queries), BATCH):
+        part = queries.take(np.arange(start, min(start + BATCH, len(queries))))
+        first = searcher.top_weighted(part, feedback.documents + 1 if skipped else feedback.documents, allowed=allowed)
+        chosen = []
+        for row in range(len(part)):
+            own = skipped[start + row] if skipped else -1
+            pairs = zip(first.positions[row].tolist(), first.scores[row].tolist(), strict=True)
+            hits = [(place, score) for place, score in pairs if place >= 0 and place != own][: feedback.documents]
+            chosen.append(_Chosen.of(hits, marked))
+        vectors = searcher.documents([place for one in chosen for place in (*one.liked, *one.unliked)])
+        at = 0
+        for row, one in enumerate(chosen):
+            middle, stop = at + len(one.liked), at + len(one.liked) + len(one.unliked)
+            liked, unliked = vectors.take(np.arange(at, middle)), vectors.take(np.arange(middle, stop))
+            at = stop
+            ids, weights = part.of(row)
+            gains = gain(_dense(ids, weights, searcher.size), liked, one.trust, unliked, factors, never, feedback)
+            yield _expansion(ids, weights, gains, np.array((*one.liked, *one.unliked), np.int64), liked, unliked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    liked: tuple[int, ...]
+    unliked: tuple[int, ...]
+    trust: NDArray[np.float64]
+    """[n_liked], sums to 1: how well each scored; a marked one counts as the best."""
+
+    @staticmethod
+    def of(hits: Sequence[tuple[int, float]], marked: Marked) -> _Chosen:
+        apart = {*marked.like, *marked.unlike}
+        others = [(place, score) for place, score in hits if place not in apart]
+        best = max((score for _, score in hits), default=1.0)
+        trust = np.array([*(best for _ in marked.like), *(score for _, score in others)], np.float64)
+        trust = np.maximum(trust, 0.0)
+        total = trust.sum()
+        shares = trust / total if total > 0 else np.full(len(trust), 1 / max(len(trust), 1))
+        return _Chosen((*marked.like, *(place for place, _ in others)), marked.unlike, shares)
+
+
+def _rocchio(
+    query: NDArray[np.float64],
+    liked: SparseVectors,
+    trust: NDArray[np.float64],
+    unliked: SparseVectors,
+    factors: NDArray[np.float64],
+    blocked: NDArray[np.int64],
+    feedback: Feedback,
+) -> NDArray[np.float64]:
+    """float64[n_concepts]: what each concept's final weight gains."""
+
+    def mean(vectors: SparseVectors) -> NDArray[np.float64]:
+        total = np.zeros(len(query))
+        for row in range(len(vectors)):
+            ids, weights = vectors.of(row)
+            values = weights * factors[ids]
+            length = np.sqrt((values**2).sum())
+            total[ids] += values / length if length > 0 else 0.0
+        return total / max(len(vectors), 1)
+
+    model = mean(liked) - feedback.against * mean(unliked)
+    kept = _strongest(model, query, factors, blocked, feedback.concepts)
+    length = np.sqrt((kept**2).sum())
+    return kept * (feedback.weight * np.sqrt((query**2).sum()) / length) if length > 0 else kept
+
+
+def _rm3(
+    query: NDArray[np.float64],
+    liked: SparseVectors,
+    trust: NDArray[np.float64],
+    unliked: SparseVectors,
+    factors: NDArray[np.float64],
+    blocked: NDArray[np.int64],
+    feedback: Feedback,
+) -> NDArray[np.float64]:
+    """float64[n_concepts]: what each concept's final weight gains."""
+
+    def mixed(vectors: SparseVectors, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        total = np.zeros(len(query))
+        for row, share in enumerate(shares):
+            ids, weights = vectors.of(row)
+            total[ids] += share * weights / max(float(weights.sum()), 1e-12)
+        return total
+
+    equal = np.full(len(unliked), 1 / max(len(unliked), 1))
+    model = mixed(liked, trust) - feedback.against * mixed(unliked, equal)
+    kept = _strongest(model * factors, query, factors, blocked, feedback.concepts)
+    idf = np.where(factors > 0, factors, 1.0)
+    total = np.abs(kept / idf).sum()
+    own = np.where(factors > 0, query / idf, 0.0).sum()  # the query before idf
+    return kept * (feedback.weight / (1 - feedback.weight) * own / total) if total > 0 else kept
+
+
+def _strongest(
+    model: NDArray[np.float64],
+    query: NDArray[np.float64],
+    factors: NDArray[np.float64],
+    blocked: NDArray[np.int64],
+    n: int,
+) -> NDArray[np.float64]:
+    """The n strongest of a model, others 0: those that can count, and of the negative ones those of the query.
+
+    A concept that is pruned, or whose idf falls below 0, gains nothing. Ties go to the lower id.
+    """
+    free = (factors > 0) & ((model > 0) | (query > 0)) & (query >= 0)
+    free[blocked[blocked < len(free)]] = False
+    strength = np.where(free, np.abs(model), 0.0)
+    found = np.flatnonzero(strength)
+    best = found[np.lexsort((found, -strength[found]))][:n]
+    kept = np.zeros_like(model)
+    kept[best] = model[best]
+    return kept
+
+
+def _dense(ids: NDArray[np.int32], weights: NDArray[np.float32], size: int) -> NDArray[np.float64]:
+    found = np.zeros(size)
+    known = ids < size
+    found[ids[known]] = weights[known]
+    return found
+
+
+def _expansion(
+    ids: NDArray[np.int32],
+    weights: NDArray[np.float32],
+    gains: NDArray[np.float64],
+    documents: NDArray[np.int64],
+    liked: SparseVectors,
+    unliked: SparseVectors,
+) -> Expansion:
+    touched = np.flatnonzero(gains).astype(np.int32)
+    new_ids = np.union1d(ids, touched).astype(np.int32)
+    before = np.zeros(len(new_ids), np.float32)
+    before[np.searchsorted(new_ids, ids)] = weights
+    after = before.copy()
+    places = np.searchsorted(new_ids, touched)
+    after[places] = np.maximum(before[places] + gains[touched], 0.0).astype(np.float32)
+    vectors = SparseVectors.concatenate([liked, unliked], size=liked.size)
+    changes = after[places] - before[places]
+    return Expansion(new_ids, after, touched[changes != 0], changes[changes != 0], documents, vectors)

@@ -1,0 +1,93 @@
+"""Fusion: several rankings of the same documents become one, whose every score is the sum of what each ranking gave.
+
+- rrf, reciprocal rank: a ranking gives a document weight / (60 + its rank). Scores need not be comparable.
+- sum, calibrated scores: it gives weight * (score - lowest) / spread, where lowest and spread (the standard deviation)
+  are those of its candidates for this query.
+
+A ranking gives nothing to documents that it did not find. Equal sums keep the order in which the rankings, one after
+the other, name their documents: a ranking fused with itself keeps its order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar, get_args
+
+from lexent.errors import InputError
+
+Method = Literal["rrf", "sum"]
+Key = TypeVar("Key", bound=Hashable)
+"""What names a document: its id, or its position."""
+
+WEIGHTS: dict[Method, dict[str, float]] = {"rrf": {}, "sum": {"dense": 0.5, "bm25": 0.25}}
+"""Weights of systems that are fused with a recipe, where none are given: chosen on train splits, see docs/search.md."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """How rankings become one."""
+
+    method: Method = "sum"
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """By the name of a ranking; 1 where it is not named."""
+    k: float = 60.0
+    """rrf: how many ranks it takes until a hit gives half of what the first one would; higher is flatter."""
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(Method):
+            raise InputError(f'no fusion "{self.method}"; allowed: {" or ".join(get_args(Method))}')
+        if not (math.isfinite(self.k) and self.k >= 0):
+            raise InputError(f"k of the fusion is {self.k}; allowed: 0 or more")
+        for name, weight in self.weights.items():
+            if not (math.isfinite(weight) and weight >= 0):
+                raise InputError(f'the weight of "{name}" is {weight}; allowed: 0 or more, 1 is usual')
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one ranking gave to a document."""
+
+    name: str
+    rank: int
+    score: float
+    """In that ranking."""
+    value: float
+    """Of the fused score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fused(Generic[Key]):
+    """A document of the fused ranking; the values of its parts sum to its score."""
+
+    key: Key
+    score: float
+    parts: tuple[Part, ...]
+
+
+def fuse(
+    rankings: Mapping[str, Sequence[tuple[Key, float]]], fusion: Fusion, *, depth: int | None = None
+) -> list[Fused[Key]]:
+    """One ranking from several by name, each best first with its scores; at most `depth` documents of it."""
+    found: dict[Key, list[Part]] = {}
+    for name, ranking in rankings.items():
+        values = _values(ranking, fusion, fusion.weights.get(name, 1.0))
+        for rank, ((key, score), value) in enumerate(zip(ranking, values, strict=True), start=1):
+            found.setdefault(key, []).append(Part(name, rank, score, value))
+    fused = [Fused(key, math.fsum(part.value for part in parts), tuple(parts)) for key, parts in found.items()]
+    fused.sort(key=lambda one: -one.score)  # stable: equal sums stay in the order of their rankings
+    return fused[:depth]
+
+
+def _values(ranking: Sequence[tuple[Key, float]], fusion: Fusion, weight: float) -> list[float]:
+    if fusion.method == "rrf":
+        return [weight / (fusion.k + rank) for rank in range(1, len(ranking) + 1)]
+    scores = [score for _, score in ranking]
+    lowest, highest = min(scores, default=0.0), max(scores, default=0.0)
+    if lowest == highest:
+        return [weight] * len(scores)  # as good as each other, and better than what was not found
+    shares = [(score - lowest) / (highest - lowest) for score in scores]  # so that no square is lost or overflows
+    mean = math.fsum(shares) / len(shares)
+    spread = math.sqrt(math.fsum((share - mean) ** 2 for share in shares) / len(shares))
+    return [weight * share / spread for share in shares]
