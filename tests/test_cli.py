@@ -40,7 +40,7 @@ def test_verbs() -> None:
     verbs = {name.removeprefix("lexent ") for name in COMMANDS} - {"lexent"}
     assert verbs == {
         *("demo", "train", "index", "add", "delete", "compact", "retune"),
-        *("search", "explain", "eval", "tune", "info", "verify", "doctor"),
+        *("search", "explain", "eval", "fuse", "tune", "info", "verify", "doctor"),
         *("concepts", "concepts list", "concepts show", "concepts find"),
     }
 
@@ -126,7 +126,7 @@ def test_index_of_a_folder_of_texts(tmp_path: Path, place: Path) -> None:
 
 def test_search_json_has_the_agreed_form(place: Path) -> None:
     found = data("search", place / "docs.lexent", "dough in the oven", "-k", 3)
-    assert list(found) == ["query", "concepts", "hits"]
+    assert list(found) == ["query", "concepts", "added", "hits"]
     assert found["query"] == "dough in the oven"
     assert all(set(concept) == {"id", "label", "weight"} for concept in found["concepts"])
     assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]

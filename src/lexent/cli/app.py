@@ -15,6 +15,7 @@ from lexent.cli.doctor import doctor
 from lexent.cli.eval import evaluate
 from lexent.cli.explain import explain
 from lexent.cli.failures import Verbs
+from lexent.cli.fuse import fuse
 from lexent.cli.index import index
 from lexent.cli.info import info
 from lexent.cli.retune import retune
@@ -41,6 +42,7 @@ app.command("search")(search)
 app.command("explain")(explain)
 app.add_typer(concepts, name="concepts")
 app.command("eval")(evaluate)
+app.command("fuse")(fuse)
 app.command("tune")(tune)
 app.command("train")(train)
 app.command("info")(info)
