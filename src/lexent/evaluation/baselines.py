@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lexent.errors import MissingExtraError
 from lexent.evaluation import cache
 from lexent.evaluation.collections import Collection
+from lexent.evaluation.pooling import unit
 from lexent.evaluation.progress import Progress, counter
 from lexent.evaluation.runs import Run, from_top
 from lexent.types import Kind
@@ -61,15 +62,20 @@ def pooled(
     encoder: Encoder, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
 ) -> NDArray[np.float32]:
     """float32[n_texts, d_in]: pooled vectors of length 1, from the cache where they are."""
+    return unit(pooled_states(encoder, texts, kind=kind, progress=progress))
+
+
+def pooled_states(
+    encoder: Encoder, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
+) -> NDArray[np.float32]:
+    """float32[n_texts, d_in]: pooled vectors as the encoder gives them and a lexicon reads them, from the cache."""
     parts = {
         "what": "pooled",
         "encoder": encoder.fingerprint,
         "device": str(getattr(encoder, "device", "")),  # precision differs between devices
         "kind": kind,
     }
-    rows = cache.matrix(cache.key(parts, texts), lambda: _encode(encoder, texts, kind, progress))
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, np.where(norms > 0, norms, 1), dtype=np.float32)
+    return cache.matrix(cache.key(parts, texts), lambda: _encode(encoder, texts, kind, progress))
 
 
 def _encode(encoder: Encoder, texts: Sequence[str], kind: Kind, progress: Progress | None) -> NDArray[np.float32]:

@@ -1,0 +1,248 @@
+"""Are explanations faithful? Take the concepts that the explanation ranks first, and watch the document fall.
+
+Deletion takes them away one after the other; insertion starts with none and adds them. Each is held against the same
+concepts in random order, from the weakest to the strongest, and against random ones of all that the text has. In the
+index the fall of the score is arithmetic, since a score is the sum of its parts; only ranks can surprise. So the dense
+retriever is watched too, which knows nothing of concepts: a concept is taken from the text's own vector through the
+lexicon's decoder, all that no concept explains stays, and the cosine is the retriever's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.errors import InputError
+from lexent.evaluation import baselines
+from lexent.evaluation import measures as scoring
+from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.perturbed import Seen
+from lexent.evaluation.progress import Progress
+from lexent.evaluation.systems import Bench, EncoderLike, Latent, LexiconLike
+from lexent.recipes import Recipe
+from lexent.types import Kind
+
+if TYPE_CHECKING:
+    from lexent.evaluation.pairs import Pair, Pairs
+
+Target = Literal["top", "gold"]
+Order = Literal["explained", "random", "weakest", "any"]
+Way = Literal["deletion", "insertion"]
+Watched = Literal["index", "dense"]
+
+SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""Of the explanation's concepts, how many are taken away or added: the points of a curve."""
+FIRST = (1, 2, 4, 8, 16)
+"""The same as numbers of concepts."""
+ORDERS: tuple[Order, ...] = get_args(Order)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Means over queries, with the concepts in one order."""
+
+    score: tuple[float, ...]
+    """At each of SHARES. Of the index: the share of the whole score. Of the dense retriever: the cosine."""
+    place: tuple[float, ...]
+    """The same for one over the rank of the document; 0 where it is not found."""
+    first_score: tuple[float, ...]
+    """With the first 1, 2, 4, 8 and 16 concepts."""
+    first_place: tuple[float, ...]
+    score_area: float
+    """Under the curve over SHARES: low is faithful for deletion, high for insertion."""
+    place_area: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One retriever watched, one text of the pair changed, in one way."""
+
+    watched: Watched
+    side: Kind
+    way: Way
+    curves: dict[str, Curve]
+    """By order: explained, random, weakest, any."""
+    p_values: dict[str, dict[str, float]]
+    """Order to "score" and "place": paired t-test of the areas under explained and under that order, over queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faithfulness:
+    """What one recipe's explanations are worth on one collection."""
+
+    recipe: str
+    lexicon: str
+    pairs: int
+    """Queries that were looked at, each with one document."""
+    concepts: float
+    """Mean number of concepts of an explanation."""
+    trials: tuple[Trial, ...]
+    note: str = ""
+    """What was left out, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaithfulnessReport:
+    collection: str
+    split: str
+    encoder: str
+    target: Target
+    rivals: int
+    """Documents among which ranks are counted: all, or the best ones of each query where there are many."""
+    draws: int
+    shares: tuple[float, ...]
+    first: tuple[int, ...]
+    recipes: tuple[Faithfulness, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def faithfulness(
+    collection: str | Path | Collection,
+    *,
+    recipe: str | Recipe | Sequence[str | Recipe] = "latent-terms",
+    lexicon: LexiconLike = None,
+    encoder: EncoderLike = None,
+    split: str = "test",
+    target: Target = "top",
+    queries: int = 200,
+    draws: int = 5,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> FaithfulnessReport:
+    """Deletion and insertion curves of a recipe's explanations, on both sides, in the index and in dense retrieval.
+
+    target: the document that is explained: the top hit of a query, or the relevant one that ranks highest (queries
+    without any in the first 1,000 are left out). queries: how many are drawn; draws: random orders a query.
+    """
+    if target not in get_args(Target):
+        raise InputError(f'target is "{target}"; allowed: {", ".join(get_args(Target))}')
+    if queries < 1 or draws < 1:
+        raise InputError(f"queries is {queries} and draws is {draws}; allowed: 1 or more")
+    from lexent.evaluation.pairs import RIVALS, Pairs
+
+    whole = load(collection, split=split)
+    bench = Bench(encoder=encoder, lexicon=lexicon)
+    asked = [recipe] if isinstance(recipe, str | Recipe) else list(recipe)
+    systems = [bench.latent(each) for each in asked]
+    documents = baselines.pooled_states(bench.encoder, whole.texts, kind="document", progress=progress)
+    texts = list(whole.queries.values())
+    dense = documents, baselines.pooled_states(bench.encoder, texts, kind="query", progress=progress)
+    found = []
+    for system in systems:
+        pairs = Pairs(whole, system, dense=dense, target=target, progress=progress)
+        found.append(_study(pairs, system, queries=queries, draws=draws, seed=seed, progress=progress))
+    return FaithfulnessReport(
+        collection=whole.name,
+        split=whole.split,
+        encoder=bench.encoder.id,
+        target=target,
+        rivals=min(len(whole.documents), RIVALS),
+        draws=draws,
+        shares=SHARES,
+        first=FIRST,
+        recipes=tuple(found),
+    )
+
+
+def _study(
+    pairs: Pairs, system: Latent, *, queries: int, draws: int, seed: int, progress: Progress | None
+) -> Faithfulness:
+    """Every test on every pair."""
+    random = np.random.default_rng(seed)
+    seen: dict[tuple[Watched, Kind, Way], dict[Order, list[Seen]]] = {}
+    sizes: list[int] = []
+    chosen = random.permutation(len(pairs))[:queries]
+    for done, row in enumerate(np.sort(chosen), start=1):
+        pair: Pair | None = pairs.at(int(row))
+        if pair is not None:
+            sizes.append(len(pair.explained))
+            for key, order, found in _tested(pair, random, draws):
+                seen.setdefault(key, {}).setdefault(order, []).append(found)
+        if progress is not None:
+            progress(f"{system.name}, explanations", done, len(chosen))
+    return Faithfulness(
+        recipe=system.name,
+        lexicon=system.lexicon.name,
+        pairs=len(sizes),
+        concepts=float(np.mean(sizes)) if sizes else 0.0,
+        trials=tuple(_trial(key, found) for key, found in seen.items()),
+        note=pairs.note,
+    )
+
+
+def _tested(
+    pair: Pair, random: np.random.Generator, draws: int
+) -> Iterator[tuple[tuple[Watched, Kind, Way], Order, Seen]]:
+    """Each order's masks, seen by each retriever on each side; random orders are averaged."""
+    kinds: tuple[Kind, ...] = ("query", "document")
+    for kind in kinds:
+        columns, n = pair.columns[kind], pair.sizes[kind]
+        shuffled = [random.permutation(columns) for _ in range(draws)]
+        others = [random.permutation(n)[: len(columns)] for _ in range(draws)]
+        orders: dict[Order, list[NDArray[np.int64]]] = {
+            "explained": [columns],
+            "random": shuffled,
+            "weakest": [columns[::-1]],
+            "any": others,
+        }
+        for order, several in orders.items():
+            touched = np.concatenate([_touched(each, n) for each in several])
+            for watched, side in pair.sides[kind].items():
+                yield (watched, kind, "deletion"), order, _mean(side.without(~touched), len(several))
+                yield (watched, kind, "insertion"), order, _mean(side.alone(touched), len(several))
+
+
+def _touched(order: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
+    """bool[len(SHARES) + len(FIRST), n]: the first of the order, as many as each point asks."""
+    size = len(order)
+    counts = [*(int(np.ceil(share * size - 1e-9)) for share in SHARES), *(min(count, size) for count in FIRST)]
+    masks = np.zeros((len(counts), n), np.bool_)
+    for row, count in enumerate(counts):
+        masks[row, order[:count]] = True
+    return masks
+
+
+def _mean(seen: Seen, draws: int) -> Seen:
+    return Seen(seen.scores.reshape(draws, -1).mean(axis=0), seen.places.reshape(draws, -1).mean(axis=0))
+
+
+def _trial(key: tuple[Watched, Kind, Way], found: dict[Order, list[Seen]]) -> Trial:
+    watched, side, way = key
+    scores = {order: np.stack([each.scores for each in seen]) for order, seen in found.items()}
+    places = {order: np.stack([each.places for each in seen]) for order, seen in found.items()}
+    if watched == "index":  # scores of queries differ in size: a share of the whole is comparable
+        end = 0 if way == "deletion" else len(SHARES) - 1
+        whole = np.where(scores["explained"][:, [end]] != 0, scores["explained"][:, [end]], 1)
+        scores = {order: values / whole for order, values in scores.items()}
+    n = len(SHARES)
+    areas = {order: (_area(scores[order][:, :n]), _area(places[order][:, :n])) for order in found}
+    curves: dict[str, Curve] = {}
+    for order in found:
+        score, place = scores[order].mean(axis=0).tolist(), places[order].mean(axis=0).tolist()
+        area = [float(values.mean()) for values in areas[order]]
+        curves[order] = Curve(tuple(score[:n]), tuple(place[:n]), tuple(score[n:]), tuple(place[n:]), area[0], area[1])
+    p_values: dict[str, dict[str, float]] = {
+        order: {
+            name: _p(areas["explained"][which], areas[order][which]) for which, name in enumerate(("score", "place"))
+        }
+        for order in found
+        if order != "explained"
+    }
+    return Trial(watched, side, way, curves, p_values)
+
+
+def _area(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[n_queries]: under each row, over SHARES, by trapezoids."""
+    steps = np.diff(SHARES)
+    return ((values[:, 1:] + values[:, :-1]) / 2) @ steps
+
+
+def _p(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    return scoring.p_value(*({str(row): float(value) for row, value in enumerate(side)} for side in (left, right)))

@@ -1,0 +1,300 @@
+"""Is the code faithful? States rebuilt from their concepts, held against the states themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.errors import InputError
+from lexent.evaluation import baselines
+from lexent.evaluation import measures as scoring
+from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.nearest import nearest, spearman
+from lexent.evaluation.pooling import pooling_of, unit
+from lexent.evaluation.progress import Progress
+from lexent.evaluation.rebuilt import Tally, pooled_blocks, token_rebuilt
+from lexent.evaluation.runs import from_top
+from lexent.evaluation.systems import EncoderLike
+from lexent.lexicon import lexicon as lexicons
+from lexent.types import Level
+
+if TYPE_CHECKING:
+    from lexent.encoders import Encoder
+    from lexent.lexicon import Lexicon
+
+MEASURES = ("nDCG@10", "R@100")
+SAMPLE = 1_000
+"""Documents whose token states are looked at; more are sampled."""
+RANKED = (500, 50_000)
+"""Queries and documents whose whole rankings are compared; more are sampled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """What a lexicon keeps of the states with one k."""
+
+    lexicon: str
+    level: Level
+    k: int
+    size: int
+    """How many latents there are."""
+    documents: dict[str, Any]
+    """states, nmse, cosine, active (mean and quantiles of the number of latents a state has) and live latents."""
+    queries: dict[str, Any]
+    dense: dict[str, float]
+    """Of dense retrieval on the same documents."""
+    measures: dict[str, float]
+    """Of retrieval by the cosine of rebuilt vectors, on both sides; empty where the encoder's pooling is not known."""
+    kept: dict[str, float]
+    """The share of dense retrieval's values."""
+    p_values: dict[str, float]
+    """Paired t-test against dense retrieval, over queries."""
+    spearman: float | None
+    """Rank correlation of whole rankings with those of dense retrieval; mean over queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class FidelityReport:
+    """One collection, one encoder, some lexicons, each with some k."""
+
+    collection: str
+    split: str
+    encoder: str
+    documents: int
+    queries: int
+    dense: dict[str, float]
+    rows: tuple[Fidelity, ...]
+    notes: tuple[str, ...]
+    """What was sampled or left out."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def fidelity(
+    collection: str | Path | Collection,
+    *,
+    lexicon: str | Path | Lexicon | Sequence[str | Path | Lexicon] | None = None,
+    k: Sequence[int] = (),
+    encoder: EncoderLike = None,
+    measures: str | Sequence[str] = MEASURES,
+    split: str = "test",
+    sample: int = SAMPLE,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> FidelityReport:
+    """How much of the states, of retrieval and of rankings the codes keep.
+
+    lexicon: one or several; all shipped ones for the encoder where none is given. k: latents a state is coded with; a
+    quarter, a half and all of what the lexicon was trained with where none is given. sample: documents whose token
+    states are looked at (judged ones first), where the collection has more; pooled states are all looked at.
+    """
+    from lexent import encoders
+
+    wanted = scoring.parse(measures)
+    if any(each < 1 for each in k):
+        raise InputError(f"k is {', '.join(map(str, k))}; allowed: 1 or more")
+    if sample < 1:
+        raise InputError(f"sample is {sample}; allowed: 1 or more")
+    given = _lexicons(lexicon, encoder)
+    model = encoders.load(given[0].encoder_id if encoder is None else encoder)
+    for each in given:
+        each.check(model)
+    whole = load(collection, split=split)
+    notes: list[str] = []
+    rows: list[Fidelity] = []
+    dense = _Dense.of(whole, model, measures=wanted, progress=progress)
+    for each in given:
+        ks = sorted(set(k)) or _usual(each)
+        if each.info.level == "pooled":
+            rows += [_pooled(whole, each, model, k=one, dense=dense, seed=seed, notes=notes) for one in ks]
+        else:
+            part = sampled(whole, documents=sample, seed=seed)
+            beside = dense
+            if part is not whole:
+                counts = (len(part.documents), len(whole.documents), len(part.queries), len(whole.queries))
+                notes.append(
+                    "{}: token states of {:,} of {:,} documents and of {:,} of {:,} queries; its retrieval, and dense "
+                    "retrieval beside it, is among these documents".format(each.name, *counts)
+                )
+                beside = _Dense.of(part, model, measures=wanted, progress=progress)
+            rows += _tokens(part, each, model, ks=ks, dense=beside, notes=notes, progress=progress)
+    return FidelityReport(
+        collection=whole.name,
+        split=whole.split,
+        encoder=model.id,
+        documents=len(whole.documents),
+        queries=len(whole.queries),
+        dense=dense.scores.means,
+        rows=tuple(rows),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def sampled(collection: Collection, *, documents: int, seed: int, queries: int = 1000) -> Collection:
+    """At most so many of its queries and documents: those judged relevant first, then any; itself where it is small."""
+    if len(collection.documents) <= documents:
+        return collection
+    random = np.random.default_rng(seed)
+    names = list(collection.queries)
+    kept = names if len(names) <= queries else [names[at] for at in np.sort(random.permutation(len(names))[:queries])]
+    qrels = {query: collection.qrels[query] for query in kept}
+    relevant = {id for judged in qrels.values() for id, grade in judged.items() if grade > 0}
+    first = [at for at, document in enumerate(collection.documents) if document.id in relevant]
+    others = random.permutation(np.setdiff1d(np.arange(len(collection.documents)), first))
+    chosen = np.sort(np.concatenate([first, others[: max(documents - len(first), 0)]]).astype(np.int64))
+    return replace(
+        collection,
+        documents=[collection.documents[at] for at in chosen],
+        queries={query: collection.queries[query] for query in kept},
+        qrels=qrels,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Dense:
+    """Dense retrieval on a collection: its vectors, and how good it is."""
+
+    collection: Collection
+    documents: NDArray[np.float32]  # [n, d_in], as the encoder gives them
+    queries: NDArray[np.float32]
+    measures: list[Any]
+    scores: scoring.Scores
+
+    @staticmethod
+    def of(collection: Collection, encoder: Encoder, *, measures: list[Any], progress: Progress | None) -> _Dense:
+        documents = baselines.pooled_states(encoder, collection.texts, kind="document", progress=progress)
+        texts = list(collection.queries.values())
+        queries = baselines.pooled_states(encoder, texts, kind="query", progress=progress)
+        run = baselines.dense(collection, encoder, k=_depth(measures))
+        return _Dense(collection, documents, queries, measures, scoring.score(collection.qrels, run, measures))
+
+    @property
+    def block(self) -> int:
+        """Documents at a time: no more than some 30 million scores are held."""
+        return max(1, min(baselines.CHUNK // max(len(self.queries), 1), 1 << 16))
+
+
+def _pooled(
+    collection: Collection,
+    lexicon: Lexicon,
+    encoder: Encoder,
+    *,
+    k: int,
+    dense: _Dense,
+    seed: int,
+    notes: list[str],
+) -> Fidelity:
+    on_documents, on_queries = Tally(lexicon.size), Tally(lexicon.size)
+    queries = np.concatenate(list(pooled_blocks(dense.queries, lexicon, k=k, tally=on_queries, block=dense.block)))
+    blocks = pooled_blocks(dense.documents, lexicon, k=k, tally=on_documents, block=dense.block)
+    positions, scores = nearest(queries, blocks, k=_depth(dense.measures) + 1)
+    random = np.random.default_rng(seed)
+    q, d = (
+        np.sort(random.permutation(len(rows))[:most])
+        for rows, most in zip((queries, dense.documents), RANKED, strict=True)
+    )
+    if len(d) < len(dense.documents) or len(q) < len(queries):
+        notes.append(f"rank correlation over {len(q):,} queries and {len(d):,} documents, drawn at random")
+    made = np.concatenate(list(pooled_blocks(dense.documents[d], lexicon, k=k, tally=None, block=dense.block)))
+    alike = spearman((unit(dense.queries[q]), queries[q]), (unit(dense.documents[d]), made))
+    return _result(collection, lexicon, k, (on_documents, on_queries), (positions, scores), float(alike.mean()), dense)
+
+
+def _tokens(
+    collection: Collection,
+    lexicon: Lexicon,
+    encoder: Encoder,
+    *,
+    ks: Sequence[int],
+    dense: _Dense,
+    notes: list[str],
+    progress: Progress | None,
+) -> list[Fidelity]:
+    texts = list(collection.queries.values())
+    pooling = pooling_of(encoder, texts, kind="query")
+    if pooling is None:
+        notes.append(
+            f"{lexicon.name}: how {encoder.id} makes one vector of token states is not known, so nothing is retrieved "
+            "with rebuilt ones"
+        )
+    common: dict[str, Any] = {"encoder": encoder, "lexicon": lexicon, "ks": ks, "pooling": pooling}
+    queries = token_rebuilt(texts, kind="query", **common, progress=progress)
+    documents = token_rebuilt(collection.texts, kind="document", **common, progress=progress)
+    found = []
+    for k in ks:
+        tallies, top, alike = (documents[k].tally, queries[k].tally), None, None
+        if pooling is not None:
+            top = nearest(queries[k].rows, [documents[k].rows], k=_depth(dense.measures) + 1)
+            q = slice(0, RANKED[0])
+            sides = (unit(dense.queries[q]), queries[k].rows[q]), (unit(dense.documents), documents[k].rows)
+            alike = float(spearman(*sides).mean())
+        found.append(_result(collection, lexicon, k, tallies, top, alike, dense))
+    return found
+
+
+def _result(
+    collection: Collection,
+    lexicon: Lexicon,
+    k: int,
+    tallies: tuple[Tally, Tally],
+    top: tuple[NDArray[np.int64], NDArray[np.float32]] | None,
+    alike: float | None,
+    dense: _Dense,
+) -> Fidelity:
+    scores = scoring.Scores({}, {})
+    if top is not None:
+        run = from_top(collection, top[0], scores=top[1], depth=_depth(dense.measures))
+        scores = scoring.score(collection.qrels, run, dense.measures)
+    reference = dense.scores
+    return Fidelity(
+        lexicon=lexicon.name,
+        level=lexicon.info.level,
+        k=k,
+        size=lexicon.size,
+        documents=tallies[0].to_dict(),
+        queries=tallies[1].to_dict(),
+        dense=reference.means,
+        measures=scores.means,
+        kept={
+            name: value / reference.means[name] if reference.means[name] else 0.0
+            for name, value in scores.means.items()
+        },
+        p_values={
+            name: scoring.p_value(values, reference.per_query[name]) for name, values in scores.per_query.items()
+        },
+        spearman=alike,
+    )
+
+
+def _lexicons(given: Any, encoder: EncoderLike) -> list[Lexicon]:
+    from lexent import encoders
+
+    if given is not None:
+        several = [given] if isinstance(given, str | Path) or not isinstance(given, Sequence) else list(given)
+        return [lexicons.load(each) for each in several]
+    known = [lexicons.load(name) for name in lexicons.shipped()]
+    wanted = encoders.DEFAULT if encoder is None else None
+    fingerprint = None if encoder is None else encoders.load(encoder).fingerprint
+    found = [each for each in known if each.encoder_id == wanted or each.encoder_fingerprint == fingerprint]
+    if not found:
+        raise InputError("no shipped lexicon is for this encoder; name one: --lexicon DIR, or train one: lexent train")
+    return found
+
+
+def _usual(lexicon: Lexicon) -> list[int]:
+    own = lexicon.sae.config.k
+    return sorted({max(own // 4, 1), max(own // 2, 1), own})
+
+
+def _depth(measures: Sequence[Any]) -> int:
+    """As deep as the deepest cut-off asks."""
+    import re
+
+    cuts = [int(cut) for measure in measures for cut in re.findall(r"@(\d+)", str(measure))]
+    return max([1000, *cuts])

@@ -1,0 +1,144 @@
+"""States rebuilt from their codes: how far off they are, and the text vectors that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.evaluation.pooling import Pooling, cosines, unit, weights
+from lexent.evaluation.progress import Progress, counter
+from lexent.types import Kind, RowCodes, States
+
+if TYPE_CHECKING:
+    from lexent.encoders import Encoder
+    from lexent.lexicon import Lexicon
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over states and what became of them. The states are as the lexicon reads them: of length 1 where it does."""
+
+    size: int
+    """How many latents there are."""
+    n: int = 0
+    error: float = 0.0
+    square: float = 0.0
+    cosine: float = 0.0
+    total: Any = 0.0  # float64[d_in]
+    active: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    """How many states have so many latents: its place is the number."""
+    live: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.live = np.zeros(self.size, np.bool_)
+
+    def add(self, states: NDArray[np.float32], made: NDArray[np.float32], codes: RowCodes) -> None:
+        self.n += len(states)
+        self.error += float(np.square(states - made, dtype=np.float64).sum())
+        self.square += float(np.square(states, dtype=np.float64).sum())
+        self.total = self.total + states.sum(axis=0, dtype=np.float64)
+        self.cosine += float(cosines(states, made).sum())
+        on = codes.values > 0
+        self.live[codes.ids[on]] = True
+        counts = np.bincount(on.sum(axis=1), minlength=len(self.active))
+        counts[: len(self.active)] += self.active
+        self.active = counts
+
+    @property
+    def nmse(self) -> float:
+        """The squared error over that of a guess that knows only the mean."""
+        spread = self.square - float(np.square(self.total).sum()) / max(self.n, 1)
+        return self.error / spread if spread > 1e-12 else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        n = max(self.n, 1)
+        reached = np.cumsum(self.active)
+        spread = {f"p{round(100 * at)}": int(np.searchsorted(reached, at * self.n)) for at in QUANTILES}
+        mean = float(np.arange(len(self.active)) @ self.active) / n
+        return {
+            "states": self.n,
+            "nmse": self.nmse,
+            "cosine": self.cosine / n,
+            "active": {"mean": mean, **spread},
+            "live": int(self.live.sum()),
+        }
+
+
+def pooled_blocks(
+    states: NDArray[np.float32], lexicon: Lexicon, *, k: int, tally: Tally | None, block: int
+) -> Iterator[NDArray[np.float32]]:
+    """Pooled states rebuilt, at length 1, a block at a time and in order."""
+    import torch
+
+    for start in range(0, len(states), block):
+        rows = states[start : start + block]
+        codes = lexicon.codes(States(torch.from_numpy(rows), np.arange(len(rows) + 1)), k=k)
+        made, _ = _decoded(lexicon, rows, codes)
+        if tally is not None:
+            tally.add(_read(lexicon, rows), made, codes)
+        yield unit(made)
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What the token states of some texts became, for one k."""
+
+    tally: Tally
+    rows: NDArray[np.float32]
+    """float32[n_texts, d_in]: pooled as the encoder pools, at length 1; of nothing where that is not known."""
+
+
+def token_rebuilt(
+    texts: Sequence[str],
+    *,
+    kind: Kind,
+    encoder: Encoder,
+    lexicon: Lexicon,
+    ks: Sequence[int],
+    pooling: Pooling | None,
+    progress: Progress | None = None,
+) -> dict[int, Rebuilt]:
+    """The token states of texts, encoded once, coded with each k and rebuilt."""
+    made = {k: Rebuilt(Tally(lexicon.size), np.zeros((len(texts), encoder.dim), np.float32)) for k in ks}
+    advance = counter(progress, "token states", kind=kind, total=len(texts))
+    for positions, states in encoder.batches(texts, kind=kind, level="tokens"):
+        rows = states.numpy()
+        for k, codes in _codes(lexicon, states, ks).items():
+            rebuilt, lengths = _decoded(lexicon, rows, codes)
+            made[k].tally.add(_read(lexicon, rows), rebuilt, codes)
+            if pooling is None:
+                continue
+            if lexicon.sae.config.unit_states:
+                rebuilt = rebuilt * lengths[:, None]
+            for place, position in enumerate(positions):
+                part = rebuilt[states.offsets[place] : states.offsets[place + 1]]
+                made[k].rows[position] = weights(len(part), pooling) @ part
+        advance(len(positions))
+    return {k: Rebuilt(found.tally, unit(found.rows)) for k, found in made.items()}
+
+
+def _codes(lexicon: Lexicon, states: States, ks: Sequence[int]) -> dict[int, RowCodes]:
+    """For each k; the strongest of a longer list are those of a shorter one where k is a number for each state."""
+    if lexicon.sae.config.architecture != "topk":
+        return {k: lexicon.codes(states, k=k) for k in ks}
+    most = lexicon.codes(states, k=max(ks))
+    return {k: RowCodes(most.ids[:, :k], np.ascontiguousarray(most.values[:, :k]), most.offsets) for k in ks}
+
+
+def _decoded(
+    lexicon: Lexicon, rows: NDArray[np.float32], codes: RowCodes
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """What the codes stand for, as the lexicon reads states, and the lengths of the states."""
+    lengths = np.linalg.norm(rows, axis=1).astype(np.float32)
+    return lexicon.sae.decode(codes, lengths=lengths), lengths
+
+
+def _read(lexicon: Lexicon, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The states as the lexicon reads them."""
+    return unit(rows) if lexicon.sae.config.unit_states else rows
