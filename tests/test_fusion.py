@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import small
-from commands import data, good, run
+from commands import data, furnished, good, run
 from lexent.encoders import TinyEncoder
 from lexent.errors import InputError, NotFoundError
-from lexent.evaluation import Collection, evaluate, measures, runs
+from lexent.evaluation import Collection, baselines, evaluate, measures, runs
 from lexent.evaluation.fused import fused
+from lexent.search import Index
 from lexent.search.fusion import WEIGHTS, Fusion, Method, fuse
 
 SCORES = st.dictionaries(st.integers(0, 30), st.floats(-50, 50).map(lambda score: round(score, 2)), max_size=20)
@@ -151,3 +152,90 @@ def test_the_verb_fuse(tmp_path: Path) -> None:
         refused = run(*wrong)
         assert refused.exit_code == 2
         assert hint in refused.stderr
+
+
+# --- concepts and words of an index ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def living(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    """Several segments, with deleted documents."""
+    made = small.build(tmp_path_factory.mktemp("index") / "a.lexent", small.documents(20))
+    made.add(small.documents(40)[20:])
+    made.delete(["d3", "d25"])
+    return made
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    query=st.sampled_from(["yeast dough", "night light", "the king and his queen", "xyzzy"]),
+    method=METHODS,
+    weight=st.none() | st.floats(0, 3),
+    feedback=st.none() | st.integers(1, 4),
+)
+def test_fused_hits_sum_twice(
+    living: Index, query: str, method: Method, weight: float | None, feedback: int | None
+) -> None:
+    found = living.search_fused(query, k=30, fuse={"bm25": weight}, fusion=method, feedback=feedback)
+    assert all(above.score >= below.score for above, below in pairwise(found))
+    assert [hit.rank for hit in found] == list(range(1, len(found) + 1))
+    concepts = {hit.id: hit for hit in living.search(query, k=1000, feedback=feedback)}
+    for hit in found:
+        assert hit.id not in ("d3", "d25"), "deleted"
+        assert sum(part.value for part in hit.parts) == pytest.approx(hit.score, abs=1e-9)
+        for part in hit.parts:
+            reason = hit.reasons[part.name]
+            assert abs(sum(one.value for one in reason.contributions) - part.score) <= 1e-5
+        own = {part.name: part for part in hit.parts}.get("latent-terms")
+        assert (own is not None) == (hit.id in concepts)
+        assert own is None or (own.rank, own.score) == (concepts[hit.id].rank, concepts[hit.id].score)
+    with_nothing = living.search_fused(query, k=30, fuse={"bm25": 0.0}, fusion=method, feedback=feedback)
+    shared = [hit.id for hit in with_nothing if hit.id in concepts]
+    assert shared == [id for id in concepts if id in shared], "a side of weight 0 moves nothing"
+
+
+def test_words_are_found_by_bm25(living: Index) -> None:
+    documents = [document for document in small.documents(40) if document.id not in ("d3", "d25")]
+    collection = Collection("words", documents, {"q": "gravity light"}, {"q": {"d1": 1}})
+    rival = runs.ranked(baselines.bm25(collection, k=40)["q"])
+    side = living.view.lexical()
+    query = side.query("gravity light")
+    best = side.searcher.top_weighted(query.vectors(side.searcher.size), 40)
+    places = best.positions[0][best.positions[0] >= 0].tolist()
+    ours = dict(zip(living.documents.ids(places), best.scores[0].tolist(), strict=False))
+    assert ours.keys() == dict(rival).keys()
+    # A factor of k1 + 1 is left out there, and counts and lengths are kept on a logarithmic scale here.
+    assert {id: score / 2.5 for id, score in ours.items()} == pytest.approx(dict(rival), rel=0.03)
+    assert living.view.lexical() is side
+    assert len(side.query("the of").ids) == 0
+
+
+def test_fused_search_takes_filters_and_refuses_what_it_lacks(living: Index) -> None:
+    found = living.search_fused("light", k=40, filter={"n": {"gte": 30}})
+    assert found
+    assert all(int(hit.id[1:]) >= 30 for hit in found)
+    with pytest.raises(NotFoundError, match='cannot be fused with "dense"; allowed: bm25'):
+        living.search_fused("light", fuse=["dense"])
+    with pytest.raises(InputError, match="nothing to fuse"):
+        living.search_fused("light", fuse=[])
+    with pytest.raises(InputError, match="k is -1"):
+        living.search_fused("light", k=-1)
+
+
+def test_fused_search_as_a_command(tmp_path: Path) -> None:
+    place = furnished(tmp_path) / "docs.lexent"
+    found = data("search", place, "dough", "--fuse", "bm25=0.5", "-k", 3, "--contributions", 2)
+    assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
+    for hit in found["hits"]:
+        assert sum(part["value"] for part in hit["parts"]) == pytest.approx(hit["score"])
+        for part in hit["parts"]:
+            assert len(part["contributions"]) <= 2
+            own = sum(one["value"] for one in part["contributions"]) + part["rest"]
+            assert own == pytest.approx(part["score"], abs=1e-5)
+    words = [
+        one["label"] for part in found["hits"][0]["parts"] if part["name"] == "bm25" for one in part["contributions"]
+    ]
+    assert words == ["dough"]
+    shown = good("search", place, "dough", "--fuse", "bm25", "--fusion", "rrf").stdout
+    assert "bm25  rank 1" in shown
+    assert run("search", place, "dough", "--fuse", "dense").exit_code == 3

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lexent.cli import feedbacks, options
 from lexent.cli.console import command, say_next, show, show_json
 from lexent.cli.filters import Filter, filter_of
+from lexent.cli.fuse import Fusions, weights_of
+
+if TYPE_CHECKING:
+    from lexent.search.fused import FusedResults
 
 HIGHLIGHTED = 20
 """Hits whose words are marked: each is encoded again, which takes some milliseconds."""
@@ -27,6 +31,17 @@ def search(
             "--subset-idf", help="With --filter: concepts count by how rare they are among the documents left."
         ),
     ] = False,
+    fuse: Annotated[
+        str,
+        typer.Option(
+            "--fuse",
+            metavar="NAMES",
+            help="Also search by words, and fuse the two: bm25, or bm25=0.5 with a weight. Reads all stored texts.",
+        ),
+    ] = "",
+    fusion: Annotated[
+        Fusions, typer.Option("--fusion", help="How --fuse joins them: by reciprocal ranks, or by calibrated scores.")
+    ] = "sum",
     feedback: feedbacks.Count = None,
     feedback_method: feedbacks.MethodName = None,
     feedback_concepts: feedbacks.Concepts = None,
@@ -58,17 +73,19 @@ def search(
     learned = feedbacks.feedback_of(
         feedback, feedback_method, feedback_concepts, feedback_weight, marked=bool(like or unlike)
     )
+    sides = weights_of(fuse, flag="--fuse")
+    asked: dict[str, Any] = {"k": k, "steer": steer, "filter": where, "idf_of_subset": subset_idf}
+    asked |= {"feedback": learned, "like": like or (), "unlike": unlike or ()}
     with Index.open(path, encoder=encoder, lexicon=lexicon) as index:
-        found = index.search(
-            options.checked_query(query),
-            k=k,
-            steer=steer,
-            filter=where,
-            idf_of_subset=subset_idf,
-            feedback=learned,
-            like=like or (),
-            unlike=unlike or (),
-        )
+        if sides:
+            _show_fused(
+                index.search_fused(options.checked_query(query), fuse=sides, fusion=fusion, **asked),
+                full=explain,
+                contributions=contributions,
+                json=json,
+            )
+            return
+        found = index.search(options.checked_query(query), **asked)
         if json:
             show_json(found.to_dict(contributions=contributions))
             return
@@ -86,3 +103,12 @@ def search(
         if not explain:
             steps.append(command("lexent", "search", path, query, "--explain"))
         say_next(*steps)
+
+
+def _show_fused(found: FusedResults, *, full: bool, contributions: int | None, json: bool) -> None:
+    if json:
+        show_json(found.to_dict(contributions=contributions))
+        return
+    from lexent.cli import views
+
+    show(*views.fused(found, full=full))

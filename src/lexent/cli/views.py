@@ -13,6 +13,7 @@ from lexent.cli.snippet import snippet
 if TYPE_CHECKING:
     from lexent.explain import Explanation
     from lexent.explain.ranking import Comparison
+    from lexent.search.fused import FusedResults
     from lexent.search.results import AddedConcept, Hit, QueryConcept, Results
     from lexent.types import Contribution, TokenShare
 
@@ -50,6 +51,25 @@ def _hit(hit: Hit, words: tuple[TokenShare, ...], *, full: bool, text: bool) -> 
     yield from contributions(hit.explain(FULL if full else BRIEF), products=full)
 
 
+def fused(found: FusedResults, *, full: bool) -> Iterator[Text]:
+    """A query's fused hits: what each part gave, and the strongest contributions to its own score."""
+    yield Text.assemble(("query  ", "dim"), (found.query, "bold"))
+    yield from added(found.added, shown=FULL if full else BRIEF)
+    if not found.hits:
+        yield Text("no document shares a concept or a word with the query", style="dim")
+    for hit in found.hits:
+        title = hit.title if hit.title.startswith(hit.id) else f"{hit.id}  {hit.title}".strip()
+        yield Text()
+        yield cut(Text.assemble((f"{hit.rank:3}  ", "dim"), (f"{hit.score:7.3f}  ", "bold"), (title, "bold")))
+        for line in Text(" ".join(hit.text[: 2 * width()].split())).wrap(stdout(), width() - len(MARGIN))[:2]:
+            yield Text(MARGIN).append_text(line)
+        for part in hit.parts:
+            head = Text.assemble(MARGIN, f"{part.value:7.3f}  ", (part.name, "bold"))
+            yield head.append(f"  rank {part.rank}, where its score is {part.score:.2f}, the sum of", style="dim")
+            shown = hit.reasons[part.name].top(FULL if full else BRIEF)
+            yield from contributions(shown, products=full, words=part.name == "bm25")
+
+
 def query_concepts(concepts: Sequence[QueryConcept]) -> Iterator[Text]:
     for place, concept in enumerate(concepts[:FULL]):
         head = "searched by  " if place == 0 else " " * len("searched by  ")
@@ -68,15 +88,18 @@ def added(concepts: Sequence[AddedConcept], *, shown: int) -> Iterator[Text]:
         yield Text(f"{'':13}{'':6}  and {len(concepts) - shown} more", style="dim")
 
 
-def contributions(explanation: Explanation, *, products: bool) -> Iterator[Text]:
-    """A bar a concept; what was left out comes as one line, so that the lines sum to the score."""
+def contributions(explanation: Explanation, *, products: bool, words: bool = False) -> Iterator[Text]:
+    """A bar a concept; what was left out comes as one line, so that the lines sum to the score.
+
+    words: the contributions are of words, which have no number.
+    """
     from lexent.explain.contributions import BAR, bar
 
     longest = max((abs(part.value) for part in explanation.contributions), default=0.0)
     for place, part in enumerate(explanation.contributions):
         colour = COLOURS[place % len(COLOURS)]
         line = Text.assemble(MARGIN, (bar(part.value, longest), colour), f" {part.value:6.2f}  ")
-        line.append_text(_contribution_name(part, products=products))
+        line.append_text(_contribution_name(part, products=products, words=words))
         yield cut(line)
     if explanation.left_out:
         yield Text(f"{MARGIN}{'':{BAR}} {explanation.rest:6.2f}  {explanation.left_out} more", style="dim")
@@ -127,6 +150,6 @@ def _name(concept: int, label: str) -> Text:
     return Text.assemble((f"#{concept} ", "dim"), label)
 
 
-def _contribution_name(part: Contribution, *, products: bool) -> Text:
-    name = _name(part.concept, part.label)
+def _contribution_name(part: Contribution, *, products: bool, words: bool) -> Text:
+    name = Text(part.label) if words else _name(part.concept, part.label)
     return name.append(f"  query {part.query:.2f} x document {part.document:.2f}", style="dim") if products else name

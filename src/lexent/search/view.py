@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,11 +28,23 @@ from lexent.weighting import bm25, transform
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
+    from lexent.search.lexical import Lexical
 
 Where = dict[str, Any]
 """A filter on metadata, for example {"year": {"gte": 2019}, "lang": "en"}; see `lexent.indexing.filters`."""
 Settings = dict[str, Any]
 """Recipe settings by name, for example {"k1": 3, "b": 0.4}."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Queries that are ready to be matched."""
+
+    queries: Sequence[Query]
+    added: Sequence[tuple[AddedConcept, ...]]
+    """For each query, what feedback changed."""
+    allowed: Masks | None
+    """The documents that may be found; None for all."""
 
 
 class View:
@@ -48,6 +62,8 @@ class View:
             segments = tuple(repacked(segment, self.recipe) for segment in segments)
             pairs = zip(segments, deleted, strict=True)
             deleted = tuple(None if gone is None else Deleted.of(segment, gone.mask) for segment, gone in pairs)
+        self._making = threading.Lock()
+        self._lexical: Lexical | None = None
         self.searcher = Searcher(segments, self.recipe, size=self.manifest.lexicon.size, deleted=deleted)
 
     @property
@@ -73,6 +89,28 @@ class View:
     ) -> list[Results]:
         if k < 0:
             raise InputError(f"k is {k}; allowed: 0 or more")
+        prepared = self.prepared(queries, steer=steer, where=where, idf_of_subset=idf_of_subset, learning=learning)
+        found = self.searcher.top_weighted(self._vectors(prepared.queries), k, allowed=prepared.allowed)
+        return [
+            Results(
+                query=query.text,
+                concepts=tuple(self.concepts(query)),
+                hits=tuple(self._hits(query, found.positions[row], found.scores[row])),
+                added=prepared.added[row],
+            )
+            for row, query in enumerate(prepared.queries)
+        ]
+
+    def prepared(
+        self,
+        queries: Sequence[str],
+        *,
+        steer: steering.Steer | None = None,
+        where: Where | None = None,
+        idf_of_subset: bool = False,
+        learning: Learning | None = None,
+    ) -> Prepared:
+        """Queries with their final weights, and the documents that they may find."""
         vectors = self._represent(queries, steer)
         allowed = None if not where else self.documents.matching(Filter.of(where))
         factors = self.searcher.factors
@@ -81,17 +119,22 @@ class View:
             factors = self._factors_within(ids, allowed)
         weights = self.searcher.query_weights(vectors, factors=factors)
         made = [Query.of(text, weights.take(np.array([row]))) for row, text in enumerate(queries)]
-        added: list[tuple[AddedConcept, ...]] = [() for _ in made]
-        if learning is not None:
-            made, added = self._learned(made, learning, steer=steer, allowed=allowed, factors=factors)
-        return self._results(made, added, k, allowed)
+        if learning is None:
+            return Prepared(made, [() for _ in made], allowed)
+        return Prepared(*self._learned(made, learning, steer=steer, allowed=allowed, factors=factors), allowed)
+
+    def lexical(self) -> Lexical:
+        """The index by its words, made from the stored texts when it is first needed."""
+        from lexent.search.lexical import Lexical
+
+        with self._making:
+            if self._lexical is None:
+                self._lexical = Lexical(self.documents)
+            return self._lexical
 
     def query(self, text: str, *, steer: steering.Steer | None = None, learning: Learning | None = None) -> Query:
         """A query with its final weights."""
-        plain = Query.of(text, self.searcher.query_weights(self._represent([text], steer)))
-        if learning is None:
-            return plain
-        return self._learned([plain], learning, steer=steer, allowed=None, factors=self.searcher.factors)[0][0]
+        return self.prepared([text], steer=steer, learning=learning).queries[0]
 
     def concepts(self, query: Query) -> list[QueryConcept]:
         """The concepts of a query, strongest first."""
@@ -168,20 +211,6 @@ class View:
     def _vectors(self, queries: Sequence[Query]) -> SparseVectors:
         size = self.manifest.lexicon.size
         return SparseVectors.concatenate([query.vectors(size) for query in queries], size=size)
-
-    def _results(
-        self, queries: Sequence[Query], added: Sequence[tuple[AddedConcept, ...]], k: int, allowed: Masks | None
-    ) -> list[Results]:
-        found = self.searcher.top_weighted(self._vectors(queries), k, allowed=allowed)
-        return [
-            Results(
-                query=query.text,
-                concepts=tuple(self.concepts(query)),
-                hits=tuple(self._hits(query, found.positions[row], found.scores[row])),
-                added=added[row],
-            )
-            for row, query in enumerate(queries)
-        ]
 
     def _hits(self, query: Query, positions: np.ndarray, scores: np.ndarray) -> list[Hit]:
         places = positions[positions >= 0].tolist()

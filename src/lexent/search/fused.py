@@ -1,0 +1,142 @@
+"""Concepts and words together: hits of an index whose scores are the fused parts of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from lexent.errors import InputError, NotFoundError
+from lexent.search.fusion import WEIGHTS, Fused, Fusion, Method, Part, fuse
+from lexent.search.results import AddedConcept
+
+if TYPE_CHECKING:
+    from lexent.explain.contributions import Explanation
+    from lexent.search.query import Query
+    from lexent.search.searcher import Masks, Searcher
+    from lexent.search.view import Prepared, View
+
+SIDES = ("bm25",)
+"""What an index's concepts can be fused with."""
+CANDIDATES = 1000
+"""Documents of each ranking that are fused; scores are calibrated over them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FusedHit:
+    """A document that was found by concepts, by words or by both. The values of its parts sum to its score."""
+
+    rank: int
+    id: str
+    score: float
+    title: str
+    text: str
+    metadata: Mapping[str, Any]
+    parts: tuple[Part, ...]
+    """What each ranking that found it gave; a ranking that did not find it gives nothing."""
+    reasons: Mapping[str, Explanation] = field(repr=False, compare=False)
+    """Each part's own score as contributions: of concepts, or of words."""
+
+    def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
+        parts = []
+        for part in self.parts:
+            reason = self.reasons[part.name] if contributions is None else self.reasons[part.name].top(contributions)
+            own = [asdict(one) for one in reason.contributions]
+            parts.append({**asdict(part), "contributions": own, "rest": reason.rest})
+        return {
+            "rank": self.rank,
+            "id": self.id,
+            "score": self.score,
+            "title": self.title,
+            "text": self.text,
+            "parts": parts,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FusedResults(Sequence[FusedHit]):
+    """The hits of one query, best first."""
+
+    query: str
+    method: str
+    hits: tuple[FusedHit, ...]
+    added: tuple[AddedConcept, ...] = ()
+    """What feedback changed of the query's concepts, strongest first; empty without feedback."""
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[FusedHit]:
+        return iter(self.hits)
+
+    @overload
+    def __getitem__(self, place: int) -> FusedHit: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[FusedHit, ...]: ...
+    def __getitem__(self, place: int | slice) -> FusedHit | tuple[FusedHit, ...]:
+        return self.hits[place]
+
+    def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
+        """As JSON has it. contributions: at most this many of each part; the others are summed in its "rest"."""
+        return {
+            "query": self.query,
+            "method": self.method,
+            "added": [concept.to_dict() for concept in self.added],
+            "hits": [hit.to_dict(contributions=contributions) for hit in self.hits],
+        }
+
+
+def search(
+    view: View, prepared: Prepared, *, k: int, sides: Mapping[str, float | None], method: Method
+) -> FusedResults:
+    """The k best documents for the one prepared query, by its concepts and by the other sides that are named."""
+    if k < 0:
+        raise InputError(f"k is {k}; allowed: 0 or more")
+    for name in sides:
+        if name not in SIDES:
+            raise NotFoundError(f'an index cannot be fused with "{name}"; allowed: {", ".join(SIDES)}')
+    if not sides:
+        raise InputError(f"there is nothing to fuse the concepts with; name one: {', '.join(SIDES)}")
+    from lexent.explain.contributions import explain
+
+    query, words = prepared.queries[0], view.lexical().query(prepared.queries[0].text)
+    own = view.recipe.name
+    rankings = {
+        own: _ranking(view.searcher, query, prepared.allowed),
+        "bm25": _ranking(view.lexical().searcher, words, prepared.allowed),
+    }
+    weights = {name: WEIGHTS[method].get(name, 1.0) if weight is None else weight for name, weight in sides.items()}
+    best = fuse(rankings, Fusion(method, weights), depth=k)
+
+    def reasons(one: Fused[int], id: str) -> dict[str, Explanation]:
+        found = {}
+        for part in one.parts:
+            if part.name == own:
+                found[own] = explain(view, query, one.key, id=id, score=part.score)
+            else:
+                found[part.name] = view.lexical().explain(words, one.key, id=id, score=part.score)
+        return found
+
+    documents = view.documents.at([one.key for one in best])
+    hits = [
+        FusedHit(
+            rank=rank,
+            id=document.id,
+            score=one.score,
+            title=document.title,
+            text=document.text,
+            metadata=document.metadata,
+            parts=one.parts,
+            reasons=reasons(one, document.id),
+        )
+        for rank, (one, document) in enumerate(zip(best, documents, strict=True), start=1)
+    ]
+    return FusedResults(query=query.text, method=method, hits=tuple(hits), added=prepared.added[0])
+
+
+def _ranking(searcher: Searcher, query: Query, allowed: Masks | None) -> list[tuple[int, float]]:
+    found = searcher.top_weighted(query.vectors(searcher.size), CANDIDATES, allowed=allowed)
+    places = np.flatnonzero(found.positions[0] >= 0)
+    return list(zip(found.positions[0][places].tolist(), found.scores[0][places].tolist(), strict=True))

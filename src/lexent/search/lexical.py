@@ -1,0 +1,99 @@
+"""A lexical side for an index: BM25 over its words, in memory, by the same kernels that search concepts.
+
+Words stand where concepts stand elsewhere: lists, exact top-k and contributions that sum to the score are the index's
+own. The side is made from the stored texts when it is first asked for, and lives as long as the view it belongs to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.function_words import FUNCTION_WORDS
+from lexent.indexing.segment import Codes, Deleted, Segment
+from lexent.indexing.snapshot import Snapshot
+from lexent.recipes import BM25, Recipe
+from lexent.search.query import Query
+from lexent.search.searcher import Searcher
+from lexent.types import Contribution, SparseVectors
+
+if TYPE_CHECKING:
+    from lexent.explain.contributions import Explanation
+
+RECIPE = Recipe("words", power=1.0, query_power=None, weighting=BM25(k1=1.5, b=0.75, idf="lucene"))
+_WORD = re.compile(r"\w\w+")
+_STEP = 4096
+"""Documents whose texts are held at once."""
+
+
+def words(text: str) -> list[str]:
+    """The words of a text that count: two letters or more, no function words."""
+    return [word for word in _WORD.findall(text.casefold()) if word not in FUNCTION_WORDS]
+
+
+class Lexical:
+    """The documents of an index by their words. Positions are those of the index."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.vocabulary: dict[str, int] = {}
+        counted = [self._counted(snapshot, place) for place in range(len(snapshot.segments))]
+        self.names = list(self.vocabulary)
+        size = len(self.names)
+        segments = [Segment.pack(codes, size=size, recipe=RECIPE) for codes in counted]
+        deleted = [
+            None if gone is None else Deleted.of(segment, gone.mask)
+            for segment, gone in zip(segments, snapshot.deleted, strict=True)
+        ]
+        self.searcher = Searcher(segments, RECIPE, size=size, deleted=deleted)
+
+    def query(self, text: str) -> Query:
+        """A query with its final weights; words that no document has are left out."""
+        vectors = self._vectors(iter([words(text)]), grow=False)
+        return Query.of(text, self.searcher.query_weights(vectors))
+
+    def explain(self, query: Query, position: int, *, id: str, score: float) -> Explanation:
+        """The score as contributions of words, strongest first."""
+        from lexent.explain.contributions import Explanation
+
+        weights, values = self.searcher.contributions(position, query.ids, query.weights)
+        sides = (query.ids, query.weights, weights, values)
+        parts = [
+            Contribution(word, self.names[word], ours, theirs, value)
+            for word, ours, theirs, value in zip(*(side.tolist() for side in sides), strict=True)
+            if theirs != 0
+        ]
+        parts.sort(key=lambda part: (-abs(part.value), part.concept))
+        return Explanation(id=id, score=score, contributions=tuple(parts))
+
+    def _counted(self, snapshot: Snapshot, place: int) -> Codes:
+        store = snapshot.stores[place]
+
+        def texts() -> Iterator[Sequence[str]]:
+            for start in range(0, len(store), _STEP):
+                for document in store.at(range(start, min(start + _STEP, len(store)))):
+                    yield words(document.content)
+
+        return Codes.of(self._vectors(texts(), grow=True), RECIPE)
+
+    def _vectors(self, texts: Iterator[Sequence[str]], *, grow: bool) -> SparseVectors:
+        """How often each text has each word."""
+        ids: list[NDArray[Any]] = [np.empty(0, np.int32)]
+        values: list[NDArray[Any]] = [np.empty(0, np.float32)]
+        ends = [0]
+        for text in texts:
+            counts = Counter(text)
+            if grow:
+                for word in counts:
+                    self.vocabulary.setdefault(word, len(self.vocabulary))
+            known = {self.vocabulary[word]: count for word, count in counts.items() if word in self.vocabulary}
+            found = np.array(sorted(known), np.int32)
+            ids.append(found)
+            values.append(np.array([known[word] for word in found.tolist()], np.float32))
+            ends.append(ends[-1] + len(found))
+        size = len(self.vocabulary)
+        return SparseVectors(np.concatenate(ids), np.concatenate(values), np.array(ends, np.int64), size)
