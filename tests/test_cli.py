@@ -40,8 +40,8 @@ def test_verbs() -> None:
     verbs = {name.removeprefix("lexent ") for name in COMMANDS} - {"lexent"}
     assert verbs == {
         *("demo", "train", "index", "add", "delete", "compact", "retune"),
-        *("search", "explain", "eval", "fuse", "tune", "info", "verify", "doctor"),
-        *("concepts", "concepts list", "concepts show", "concepts find"),
+        *("search", "explain", "eval", "fuse", "tune", "analyse", "make", "make limit", "info", "verify", "doctor"),
+        *("concepts", "concepts list", "concepts show", "concepts find", "concepts label", "concepts score"),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lexent.cli.add import add
+from lexent.cli.analyse import analyse
 from lexent.cli.compact import compact
 from lexent.cli.concepts import concepts
 from lexent.cli.delete import delete
@@ -18,6 +19,7 @@ from lexent.cli.failures import Verbs
 from lexent.cli.fuse import fuse
 from lexent.cli.index import index
 from lexent.cli.info import info
+from lexent.cli.limit import make
 from lexent.cli.retune import retune
 from lexent.cli.search import search
 from lexent.cli.train import train
@@ -43,7 +45,9 @@ app.command("explain")(explain)
 app.add_typer(concepts, name="concepts")
 app.command("eval")(evaluate)
 app.command("fuse")(fuse)
+app.command("analyse")(analyse)
 app.command("tune")(tune)
+app.add_typer(make, name="make")
 app.command("train")(train)
 app.command("info")(info)
 app.command("verify")(verify)

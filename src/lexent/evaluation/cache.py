@@ -47,6 +47,11 @@ def key(parts: Mapping[str, Any], texts: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
+def has(name: str) -> bool:
+    """Whether there is an entry of that name, good or damaged."""
+    return _limit() > 0 and (folder() / f"{name}.npz").is_file()
+
+
 def matrix(name: str, make: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
     """float32[n_texts, d_in]: the entry of that name, made and kept where there is none."""
     found = _read(name)

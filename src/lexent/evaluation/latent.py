@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lexent.evaluation import cache
 from lexent.evaluation.progress import Progress, counter
 from lexent.recipes import Recipe
@@ -31,6 +34,48 @@ def represent(
     """
     from lexent import pipeline
 
+    advance = counter(progress, recipe.name, kind=kind, total=len(texts))
+    return cache.vectors(
+        _key(texts, kind=kind, recipe=recipe, lexicon=lexicon, encoder=encoder),
+        lambda: pipeline.represent(texts, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe, progress=advance),
+    )
+
+
+def prepare(
+    texts: Sequence[str],
+    *,
+    kind: Kind,
+    recipes: Sequence[Recipe],
+    lexicon: Lexicon,
+    encoder: Encoder,
+    progress: Progress | None = None,
+) -> None:
+    """Fills the cache for several recipes that differ in coding and pooling; the texts are encoded once for all."""
+    from lexent import pipeline
+    from lexent.weighting import pool
+
+    given = {_key(texts, kind=kind, recipe=each, lexicon=lexicon, encoder=encoder): each for each in recipes}
+    missing = {key: each for key, each in given.items() if not cache.has(key)}
+    if not missing:
+        return
+    advance = counter(progress, lexicon.name, kind=kind, total=len(texts))
+    parts: dict[str, list[SparseVectors]] = {key: [] for key in missing}
+    positions: list[NDArray[np.int64]] = []
+    first = recipes[0]
+    for rows, states in encoder.batches(texts, kind=kind, level=first.level, specials=first.specials):
+        batch = [texts[row] for row in rows]
+        for key, each in missing.items():
+            codes = pipeline.code(batch, states, kind=kind, encoder=encoder, lexicon=lexicon, recipe=each)
+            parts[key].append(pool(codes, size=lexicon.size, how=each.pool))
+        positions.append(rows)
+        advance(len(rows))
+    order = np.argsort(np.concatenate([np.empty(0, np.int64), *positions]), kind="stable")
+    for key, found in parts.items():
+        vectors = SparseVectors.concatenate(found, size=lexicon.size).take(order)
+        cache.vectors(key, lambda vectors=vectors: vectors)  # type: ignore[misc]
+
+
+def _key(texts: Sequence[str], *, kind: Kind, recipe: Recipe, lexicon: Lexicon, encoder: Encoder) -> str:
     parts = {
         "what": "latents",
         "encoder": encoder.fingerprint,
@@ -44,8 +89,4 @@ def represent(
     }
     if kind == "query":
         parts |= {"function_words": recipe.function_words, "emphasis": recipe.emphasis}
-    advance = counter(progress, recipe.name, kind=kind, total=len(texts))
-    return cache.vectors(
-        cache.key(parts, texts),
-        lambda: pipeline.represent(texts, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe, progress=advance),
-    )
+    return cache.key(parts, texts)

@@ -1,0 +1,140 @@
+"""Several analyses of one collection in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from lexent import recipes
+from lexent.errors import InputError, NotFoundError
+from lexent.evaluation import measures as scoring
+from lexent.evaluation.analyses import settings
+from lexent.evaluation.analyses.categories import categories
+from lexent.evaluation.analyses.costs import costs
+from lexent.evaluation.analyses.ks import ks
+from lexent.evaluation.analyses.mismatch import mismatch
+from lexent.evaluation.analyses.sweep import MEASURES
+from lexent.evaluation.analyses.table import Analysis
+from lexent.evaluation.analyses.zipf import zipf
+from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.progress import Progress
+from lexent.evaluation.systems import BASELINES, Bench, EncoderLike, Latent, LexiconLike, System
+from lexent.recipes import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is analysed, and how."""
+
+    collection: Collection
+    train: Collection | None
+    systems: tuple[Latent, ...]
+    baselines: tuple[System, ...]
+    measures: tuple[str, ...]
+    progress: Progress | None
+
+    def each(self, analysis: Callable[..., Analysis], **options: Any) -> list[Analysis]:
+        """An analysis of every recipe."""
+        given = {"measures": self.measures, "progress": self.progress, **options}
+        return [analysis(self.collection, system, **given) for system in self.systems]
+
+    def together(self, analysis: Callable[..., Analysis]) -> list[Analysis]:
+        """An analysis of all systems side by side."""
+        systems = [*self.systems, *self.baselines]
+        return [analysis(self.collection, systems, measures=self.measures, progress=self.progress)]
+
+
+ANALYSES: dict[str, Callable[[Subject], list[Analysis]]] = {
+    "mismatch": lambda subject: subject.together(mismatch),
+    "cost": lambda subject: subject.together(costs),
+    "caps": lambda subject: subject.each(settings.caps),
+    "idf": lambda subject: subject.each(settings.weightings),
+    "prune": lambda subject: subject.each(settings.pruning),
+    "tuned": lambda subject: subject.each(settings.published, train=subject.train),
+    "k": lambda subject: subject.each(ks),
+    "zipf": lambda subject: [zipf(subject.collection, subject.systems, progress=subject.progress)],
+    "categories": lambda subject: [
+        categories(subject.collection, system, progress=subject.progress) for system in subject.systems
+    ],
+}
+"""By the names that `lexent analyse --what` takes."""
+
+QUICK = ("mismatch", "cost", "caps", "idf", "prune", "zipf", "categories")
+"""Those that need nothing encoded beside the collection itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analyses:
+    """What was found, by the name of the analysis; one part a recipe where recipes are analysed one by one."""
+
+    collection: str
+    split: str
+    documents: int
+    queries: int
+    parts: dict[str, list[Analysis]]
+
+    def to_json(self) -> dict[str, Any]:
+        head = {"collection": self.collection, "split": self.split}
+        size = {"documents": self.documents, "queries": self.queries}
+        return {**head, **size, **{name: [part.to_json() for part in parts] for name, parts in self.parts.items()}}
+
+
+def analyse(
+    collection: str | Path | Collection,
+    *,
+    what: Sequence[str] = QUICK,
+    recipe: str | Recipe | Sequence[str | Recipe] = "latent-terms",
+    lexicon: LexiconLike = None,
+    encoder: EncoderLike = None,
+    baselines: Sequence[str] = BASELINES,
+    measures: str | Sequence[str] = MEASURES,
+    split: str = "test",
+    train: str | Collection | None = "train",
+    progress: Progress | None = None,
+) -> Analyses:
+    """The analyses of that name, of one or several recipes. train: the split that "tuned" tunes on, if there is one."""
+    names = checked(what)
+    wanted = tuple(str(measure) for measure in scoring.parse(measures))
+    asked = [recipe] if isinstance(recipe, str | Recipe) else list(recipe)
+    chosen = [recipes.get(each) for each in asked]
+    if not chosen:
+        raise InputError(f"no recipe was given; recipes: {', '.join(recipes.RECIPES)}")
+    loaded = load(collection, split=split)
+    bench = Bench(encoder=encoder, lexicon=lexicon)
+    subject = Subject(
+        collection=loaded,
+        train=_train(collection, train, split) if "tuned" in names else None,
+        systems=tuple(bench.latent(each) for each in chosen),
+        baselines=tuple(bench.system(name) for name in baselines),
+        measures=wanted,
+        progress=progress,
+    )
+    parts = {name: ANALYSES[name](subject) for name in names}
+    return Analyses(loaded.name, loaded.split, len(loaded.documents), len(loaded.queries), parts)
+
+
+def checked(what: Sequence[str]) -> list[str]:
+    """The names of analyses; "all" stands for all."""
+    names = list(ANALYSES) if "all" in what else list(dict.fromkeys(what))
+    for name in names:
+        if name not in ANALYSES:
+            near = get_close_matches(name, ANALYSES, n=1)
+            hint = f'did you mean "{near[0]}"? ' if near else ""
+            raise NotFoundError(f'no analysis "{name}"; {hint}analyses: {", ".join(ANALYSES)}, or all')
+    if not names:
+        raise InputError(f"no analysis was given; analyses: {', '.join(ANALYSES)}, or all")
+    return names
+
+
+def _train(source: str | Path | Collection, train: str | Collection | None, split: str) -> Collection | None:
+    if isinstance(train, Collection):
+        return train
+    if train is None or train == split or isinstance(source, Collection):
+        return None
+    try:
+        return load(source, split=train)
+    except NotFoundError:
+        return None

@@ -1,0 +1,87 @@
+"""The cost table: quality beside FLOPs, lengths, index size and vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lexent.errors import InputError
+from lexent.evaluation import measures as scoring
+from lexent.evaluation.analyses import usage
+from lexent.evaluation.analyses.table import Table
+from lexent.evaluation.analyses.usage import Usage
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.progress import Progress
+from lexent.evaluation.runs import from_top
+from lexent.evaluation.systems import Dense, Latent, Lexical, System
+
+DEPTH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One system: what it finds and what it takes."""
+
+    system: str
+    values: dict[str, float]
+    """Measure to its mean over all queries."""
+    usage: Usage
+
+    def to_json(self) -> dict[str, Any]:
+        return {"system": self.system, "values": self.values, **self.usage.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Systems side by side on one collection."""
+
+    collection: str
+    split: str
+    documents: int
+    rows: tuple[Cost, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        head = {"collection": self.collection, "split": self.split, "documents": self.documents}
+        return {**head, "systems": [row.to_json() for row in self.rows]}
+
+    def tables(self) -> list[Table]:
+        measures = list(self.rows[0].values) if self.rows else []
+        head = ("system", *measures, *usage.HEAD)
+        rows = tuple((row.system, *row.values.values(), *row.usage.cells) for row in self.rows)
+        note = "FLOPs: terms that a query and a document are expected to share; a term is a concept, word or dimension"
+        return [Table("quality and cost", head, rows, note)]
+
+
+def costs(
+    collection: Collection,
+    systems: Sequence[System],
+    *,
+    measures: str | Sequence[str] = ("nDCG@10", "R@100"),
+    depth: int = DEPTH,
+    progress: Progress | None = None,
+) -> Costs:
+    """What each system finds, and what its index and its queries take."""
+    wanted = scoring.parse(measures)
+    rows = []
+    for system in systems:
+        if isinstance(system, Latent):
+            searcher, queries = (
+                system.searcher(collection, progress=progress),
+                system.queries(collection, progress=progress),
+            )
+            found = searcher.top(queries, depth + 1)
+            run = from_top(collection, found.positions, scores=found.scores, depth=depth)
+            used = usage.of_concepts(searcher, queries)
+        elif isinstance(system, Lexical):
+            from lexent.evaluation.lexical import WordIndex, words
+
+            run = system.run(collection, depth=depth)
+            used = usage.of_words(WordIndex.of(collection.texts), words(list(collection.queries.values())))
+        elif isinstance(system, Dense):
+            run = system.run(collection, depth=depth, progress=progress)
+            used = usage.of_dense(len(collection.documents), system.encoder.dim)
+        else:
+            raise InputError(f'the cost of "{system.name}" is not known; systems: dense, bm25, and recipes')
+        rows.append(Cost(system.name, scoring.score(collection.qrels, run, wanted).means, used))
+    return Costs(collection.name, collection.split, len(collection.documents), tuple(rows))

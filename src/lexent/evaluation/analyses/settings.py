@@ -1,0 +1,147 @@
+"""Sweeps over what can change without encoding: caps, idf and formula, pruning, and the papers' own settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from lexent.evaluation import tuning
+from lexent.evaluation.analyses.sweep import MEASURES, Sweep, distinct, sweep
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.progress import Progress
+from lexent.evaluation.systems import Latent
+from lexent.evaluation.trials import Trials
+from lexent.recipes import IdfMode, Recipe
+
+CAPS: tuple[int | None, ...] = (8, 16, 24, 32, 48, 65, 96, 128, 256, None)
+SHARES = (0.0, 0.001, 0.01, 0.05)
+TUNED_ON = 500
+"""Queries of the train split that a sweep tunes on: enough to settle a few numbers."""
+
+PAPERS: dict[str, dict[str, Any]] = {
+    "tokens": {
+        "k1": 8.0,
+        "b": 0.7,
+        "idf": "okapi",
+        "formula": "bm25",
+        "k2": None,
+        "power": 0.5,
+        "query_power": 0.5,
+        "function_words": 1.0,
+        "emphasis": 0.0,
+        "document_cap": None,
+        "query_cap": None,
+        "prune": 0.0,
+    },
+    "pooled": {"idf": "clsr", "formula": "bm25", "power": 1.0, "query_power": None, "query_cap": None, "prune": 0.0},
+}
+"""The settings that the papers print: Latent Terms over token states, CL-SR over pooled ones."""
+
+CLSR: dict[int, dict[str, Any]] = {
+    32: {"k1": 0.6, "b": 1.75, "k2": 2.5, "document_cap": 24},
+    48: {"k1": 0.6, "b": 1.25, "k2": 2.0, "document_cap": None},
+    64: {"k1": 0.4, "b": 0.75, "k2": 2.5, "document_cap": None},
+    128: {"k1": 0.2, "b": 3.0, "k2": 0.5, "document_cap": 65},
+}
+"""CL-SR's own by k, tuned by its authors for SimLM, whose activations are on another scale."""
+
+Measures = str | Sequence[str]
+
+
+def caps(
+    collection: Collection,
+    system: Latent,
+    *,
+    caps: Sequence[int | None] = CAPS,
+    measures: Measures = MEASURES,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Quality against the most concepts that a document may keep."""
+    trials = Trials(system, collection, measures=measures, progress=progress)
+    named = {"all" if cap is None else f"at most {cap}": system.recipe.having(document_cap=cap) for cap in caps}
+    reference = "all" if "all" in named else None
+    return sweep(trials, named, title="concepts a document keeps", reference=reference, progress=progress)
+
+
+def weightings(
+    collection: Collection, system: Latent, *, measures: Measures = MEASURES, progress: Progress | None = None
+) -> Sweep:
+    """The recipe with each form of idf and without, beside plain products and counts of shared concepts."""
+    trials, own = Trials(system, collection, measures=measures, progress=progress), system.recipe
+    name = own.weighting.formula
+    idf = own.weighting.idf
+    settings = [(f"{name}, idf {mode}", own.having(idf=mode)) for mode in get_args(IdfMode)]
+    for formula in ("dot", "count"):
+        plain = own.having(formula=formula, k2=None)
+        settings += [(f"{formula}, idf {idf}", plain), (f"{formula}, idf none", plain.having(idf="none"))]
+    return sweep(
+        trials,
+        distinct(settings),
+        title="idf and formula",
+        reference=f"{name}, idf {idf}",
+        note="dot and count leave k2 out",
+        progress=progress,
+    )
+
+
+def pruning(
+    collection: Collection,
+    system: Latent,
+    *,
+    shares: Sequence[float] = SHARES,
+    measures: Measures = MEASURES,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Queries that ignore the most frequent share of the collection's concepts."""
+    trials = Trials(system, collection, measures=measures, progress=progress)
+    named = {f"without {share:.1%}" if share else "all": system.recipe.having(prune=share) for share in shares}
+    reference = "all" if "all" in named else None
+    return sweep(trials, named, title="without the most frequent concepts", reference=reference, progress=progress)
+
+
+def published(
+    collection: Collection,
+    system: Latent,
+    *,
+    train: Collection | None = None,
+    measures: Measures = MEASURES,
+    progress: Progress | None = None,
+) -> Sweep:
+    """The paper's own settings, ours, and those tuned on a train split; each by BM25 and by plain products.
+
+    train: a split to tune on, never the one that is reported.
+    """
+    own, paper = system.recipe, paper_settings(system.recipe)
+    settings = [
+        ("the paper's", paper),
+        ("the paper's, idf lucene", paper.having(idf="lucene")),
+        ("the paper's, dot", paper.having(formula="dot", k2=None)),
+        ("the paper's, dot, no idf", paper.having(formula="dot", k2=None, idf="none")),
+        ("ours", own),
+        ("ours, dot", own.having(formula="dot", k2=None)),
+        ("ours, dot, no idf", own.having(formula="dot", k2=None, idf="none")),
+    ]
+    note = "no train split to tune on"
+    if train is not None:
+        found = tuning.tune(
+            train,
+            recipe=own,
+            split=train.split,
+            queries=TUNED_ON,
+            lexicon=system.lexicon,
+            encoder=system.encoder,
+            progress=progress,
+        )
+        settings.append(("tuned", found.recipe))
+        changed = ", ".join(f"{name} {value}" for name, value in found.settings.items()) or "nothing changed"
+        note = f"tuned on {train.name} ({train.split}): {changed}"
+    trials = Trials(system, collection, measures=measures, progress=progress)
+    return sweep(trials, dict(settings), title="untuned and tuned", reference="ours", note=note, progress=progress)
+
+
+def paper_settings(recipe: Recipe) -> Recipe:
+    """The recipe as its paper has it; for CL-SR by the k that is nearest."""
+    changed = recipe.having(**PAPERS[recipe.level])
+    if recipe.level == "pooled":
+        changed = changed.having(**CLSR[min(CLSR, key=lambda k: abs(k - recipe.k))])
+    return changed

@@ -1,0 +1,48 @@
+"""A table of values: what every analysis can be shown as, on a terminal or on a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+Cell: TypeAlias = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Values in rows, not yet put into words."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+    def text(self) -> list[list[str]]:
+        """The rows as they are read."""
+        return [[shown(cell) for cell in row] for row in self.rows]
+
+
+class Analysis(Protocol):
+    """What an analysis gives."""
+
+    def tables(self) -> list[Table]: ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for json.dumps."""
+        ...
+
+
+def shown(cell: Cell) -> str:
+    """Measures with four places, counts with commas; nothing where there is no value."""
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:.4f}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def chance(p_value: float | None) -> str:
+    """A p-value as it is read."""
+    if p_value is None:
+        return ""
+    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"

@@ -1,0 +1,96 @@
+"""Rank and frequency: are a collection's concepts spread as its words are?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.evaluation.analyses.table import Table
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.progress import Progress
+from lexent.evaluation.systems import Latent
+
+POINTS = 60
+"""Ranks that are kept of a curve, evenly spaced on a logarithmic scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Terms by how many documents have them, the most frequent first."""
+
+    name: str
+    terms: int
+    ranks: tuple[int, ...]
+    frequencies: tuple[int, ...]
+    """Documents that have the term of each of these ranks."""
+    slope: float
+    """Of the straight line through these points, both axes logarithmic; words of a language have about -1."""
+    common: float
+    """Share of the terms that more than half of the documents have."""
+    lone: float
+    """Share of the terms that only one document has."""
+
+    def to_json(self) -> dict[str, Any]:
+        points = [list(point) for point in zip(self.ranks, self.frequencies, strict=True)]
+        facts = {"slope": self.slope, "common": self.common, "lone": self.lone}
+        return {"name": self.name, "terms": self.terms, **facts, "points": points}
+
+
+@dataclass(frozen=True, slots=True)
+class Zipf:
+    """The curves of words and of each system's concepts."""
+
+    collection: str
+    documents: int
+    curves: tuple[Curve, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        curves = [curve.to_json() for curve in self.curves]
+        return {"collection": self.collection, "documents": self.documents, "curves": curves}
+
+    def tables(self) -> list[Table]:
+        head = ("terms", "in use", "slope", "in > half of documents", "in one document", "documents of the first")
+        rows = tuple(
+            (curve.name, curve.terms, f"{curve.slope:.2f}", f"{curve.common:.2%}", f"{curve.lone:.1%}", first)
+            for curve in self.curves
+            for first in curve.frequencies[:1]
+        )
+        note = "slope: of the line through rank and document frequency, both logarithmic"
+        return [Table(f"rank and frequency over {self.documents:,} documents", head, rows, note)]
+
+
+def zipf(collection: Collection, systems: Sequence[Latent], *, progress: Progress | None = None) -> Zipf:
+    """Document frequencies by rank: of the words, and of each system's concepts as they are indexed."""
+    from lexent.evaluation.lexical import words
+
+    counts = Counter(word for text in words(collection.texts) for word in set(text))
+    n = len(collection.documents)
+    curves = [curve("words", np.array(list(counts.values()), np.int64), n)]
+    for system in systems:
+        curves.append(curve(system.name, system.searcher(collection, progress=progress).df, n))
+    return Zipf(collection.name, n, tuple(curves))
+
+
+def curve(name: str, df: NDArray[np.int64], n_documents: int) -> Curve:
+    """From the document frequencies of all terms, in any order."""
+    ordered = -np.sort(-df[df > 0])
+    terms = len(ordered)
+    if not terms:
+        return Curve(name, 0, (), (), 0.0, 0.0, 0.0)
+    ranks = np.unique(np.rint(np.geomspace(1, terms, POINTS)).astype(np.int64))
+    frequencies = ordered[ranks - 1]
+    line = np.polyfit(np.log10(ranks), np.log10(frequencies), 1) if len(ranks) > 1 else np.zeros(2)
+    return Curve(
+        name=name,
+        terms=terms,
+        ranks=tuple(ranks.tolist()),
+        frequencies=tuple(frequencies.tolist()),
+        slope=float(line[0]),
+        common=float(np.mean(ordered > n_documents / 2)),
+        lone=float(np.mean(ordered == 1)),
+    )

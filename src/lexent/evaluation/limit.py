@@ -1,0 +1,66 @@
+"""LIMIT at any size: people and what they like, so that every pair of a few documents answers some query.
+
+The task is that of Weller et al. (2025): 46 documents, a query for each of their 1,035 pairs ("Who likes X?"), and any
+number of people who like none of what is asked for. Nothing is hard about a query, but no single vector of moderate
+width can rank all pairs first. Names and things are our own, made anew from a seed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import combinations
+
+from lexent.errors import InputError
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.limit_words import ENDINGS, FIRST_NAMES, STEMS, THINGS
+from lexent.types import Document
+
+RELEVANT = 46
+PAIRS = RELEVANT * (RELEVANT - 1) // 2
+LIKES = RELEVANT - 1
+"""Things that each person likes: a relevant one shares one of them with each of the 45 others."""
+
+
+def limit(documents: int = 1000, *, seed: int = 0) -> Collection:
+    """A collection of that many documents, the same for the same seed; a larger one holds all of a smaller one.
+
+    Every query has exactly two relevant documents. Documents are of one length: 45 things.
+    """
+    people = len(FIRST_NAMES) * len(STEMS) * len(ENDINGS)
+    if not RELEVANT <= documents <= people:
+        raise InputError(f"documents is {documents}; allowed: {RELEVANT} to {people:,}")
+    dice = random.Random(seed)
+    things = list(THINGS)
+    dice.shuffle(things)
+    asked, others = things[:PAIRS], things[PAIRS:]
+    names = _names(dice)
+    liked: list[list[str]] = [[] for _ in range(RELEVANT)]
+    pairs = list(combinations(range(RELEVANT), 2))
+    for thing, pair in zip(asked, pairs, strict=True):
+        for person in pair:
+            liked[person].append(thing)
+    found = []
+    for likes in liked:
+        dice.shuffle(likes)
+        found.append(_document(next(names), likes))
+    relevant = [document.id for document in found]
+    queries = {f"q{number:04}": f"Who likes {thing}?" for number, thing in enumerate(asked)}
+    qrels = {query: {relevant[person]: 1 for person in pair} for query, pair in zip(queries, pairs, strict=True)}
+    while len(found) < documents:
+        found.append(_document(next(names), dice.sample(others, LIKES)))
+    return Collection(f"limit-{documents}", found, queries, qrels)
+
+
+def _names(dice: random.Random) -> Iterator[str]:
+    """Names of people, all different, in an order that says nothing."""
+    total = len(FIRST_NAMES) * len(STEMS) * len(ENDINGS)
+    order = list(range(total))
+    dice.shuffle(order)
+    for number in order:
+        first, rest = number % len(FIRST_NAMES), number // len(FIRST_NAMES)
+        yield f"{FIRST_NAMES[first]} {STEMS[rest % len(STEMS)]}{ENDINGS[rest // len(STEMS)]}"
+
+
+def _document(name: str, likes: list[str]) -> Document:
+    return Document(id=name, text=f"{name} likes {', '.join(likes[:-1])} and {likes[-1]}.")
