@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.errors import MissingExtraError
 from lexent.evaluation import cache
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.pooling import unit
@@ -39,23 +38,10 @@ def dense(collection: Collection, encoder: Encoder, *, k: int, progress: Progres
 
 def bm25(collection: Collection, *, k: int) -> Run:
     """The k best documents for each query by lexical BM25: bm25s with its defaults and English stop words."""
-    try:
-        import bm25s
-    except ImportError as error:
-        raise MissingExtraError("bm25s", extra="eval", purpose="the baseline bm25") from error
+    from lexent.evaluation.lexical import WordIndex, words
 
-    def words(texts: Sequence[str]) -> Any:
-        return bm25s.tokenize(list(texts), stopwords="en", return_ids=False, show_progress=False)
-
-    documents, queries = words(collection.texts), words(list(collection.queries.values()))
-    depth = min(k + 1, len(documents))
-    if not any(documents):  # bm25s cannot index texts without a single word
-        return {query: {} for query in collection.queries}
-    retriever = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
-    retriever.index(documents, show_progress=False)
-    found, scores = retriever.retrieve(queries, k=depth, show_progress=False)
-    # bm25s fills up with documents that share no word with the query
-    return from_top(collection, np.where(scores > 0, found, -1), scores=scores, depth=k)
+    found, scores = WordIndex.of(collection.texts).top(words(list(collection.queries.values())), k + 1)
+    return from_top(collection, found, scores=scores, depth=k)
 
 
 def pooled(
