@@ -5,10 +5,10 @@ one plus a gain for each of a limited number of concepts, so its scores are exac
 
 - Rocchio: the gain is the mean of the documents' vectors (stored weight times idf, each of length 1), less a share of
   the mean of those marked as not wanted. It is given `weight` times the length of the query.
-- RM3: documents are distributions over concepts, mixed by how well they scored; the query becomes a mixture of itself
-  and of theirs, before idf. Scaled so that the query's own concepts keep their weights, that is a gain too: the share
-  `weight` of the whole.
+- RM3: documents are distributions over concepts; the query becomes a mixture of itself and of theirs, before idf.
+  Scaled so that the query's own concepts keep their weights, that is a gain too: the share `weight` of the whole.
 
+In both, the first hits count by how close their scores come to the best; a marked document counts as the best.
 No weight falls below 0: a concept of unwanted documents is taken out of the query, not searched against.
 """
 
@@ -45,6 +45,8 @@ class Feedback:
     """How many concepts may gain weight, at most."""
     weight: float = 0.5
     """How much they gain: for rocchio over the query's own weight, for rm3 the share of the whole, below 1."""
+    focus: float = 20.0
+    """How much less a hit counts that scores less than the best: its share of the best score, to this power."""
     against: float = 0.5
     """How much documents marked as not wanted count against the others."""
 
@@ -55,6 +57,7 @@ class Feedback:
         highest = np.nextafter(1, 0) if self.method == "rm3" else np.finfo(np.float32).max
         bound = "from 0 to below 1 for rm3" if self.method == "rm3" else "0 or more"
         _check(bool(0 <= self.weight <= highest), "weight", self.weight, bound)
+        _check(0 <= self.focus <= 1000, "focus", self.focus, "from 0 to 1000")
         _check(0 <= self.against <= 1, "against", self.against, "from 0 to 1")
 
     @staticmethod
@@ -147,7 +150,6 @@ def expansions(
     marked = marked or Marked()
     factors = searcher.factors if factors is None else factors
     never = np.array(sorted(blocked), np.int64)
-    gain = _rocchio if feedback.method == "rocchio" else _rm3
     for start in range(0, len(queries), BATCH):
         part = queries.take(np.arange(start, min(start + BATCH, len(queries))))
         first = searcher.top_weighted(part, feedback.documents + 1 if skipped else feedback.documents, allowed=allowed)
@@ -156,7 +158,7 @@ def expansions(
             own = skipped[start + row] if skipped else -1
             pairs = zip(first.positions[row].tolist(), first.scores[row].tolist(), strict=True)
             hits = [(place, score) for place, score in pairs if place >= 0 and place != own][: feedback.documents]
-            chosen.append(_Chosen.of(hits, marked))
+            chosen.append(_Chosen.of(hits, marked, feedback.focus))
         vectors = searcher.documents([place for one in chosen for place in (*one.liked, *one.unliked)])
         at = 0
         for row, one in enumerate(chosen):
@@ -164,7 +166,11 @@ def expansions(
             liked, unliked = vectors.take(np.arange(at, middle)), vectors.take(np.arange(middle, stop))
             at = stop
             ids, weights = part.of(row)
-            gains = gain(_dense(ids, weights, searcher.size), liked, one.trust, unliked, factors, never, feedback)
+            query = _dense(ids, weights, searcher.size)
+            model = _model(liked, one.trust, factors, feedback.method)
+            against = np.full(len(unliked), feedback.against / max(len(unliked), 1))
+            model -= _model(unliked, against, factors, feedback.method)
+            gains = _gains(query, _strongest(model, query, factors, never, feedback.concepts), factors, feedback)
             yield _expansion(ids, weights, gains, np.array((*one.liked, *one.unliked), np.int64), liked, unliked)
 
 
@@ -173,71 +179,44 @@ class _Chosen:
     liked: tuple[int, ...]
     unliked: tuple[int, ...]
     trust: NDArray[np.float64]
-    """[n_liked], sums to 1: how well each scored; a marked one counts as the best."""
+    """[n_liked], sums to 1: how much each counts."""
 
     @staticmethod
-    def of(hits: Sequence[tuple[int, float]], marked: Marked) -> _Chosen:
+    def of(hits: Sequence[tuple[int, float]], marked: Marked, focus: float) -> _Chosen:
         apart = {*marked.like, *marked.unlike}
         others = [(place, score) for place, score in hits if place not in apart]
-        best = max((score for _, score in hits), default=1.0)
-        trust = np.array([*(best for _ in marked.like), *(score for _, score in others)], np.float64)
-        trust = np.maximum(trust, 0.0)
-        total = trust.sum()
-        shares = trust / total if total > 0 else np.full(len(trust), 1 / max(len(trust), 1))
-        return _Chosen((*marked.like, *(place for place, _ in others)), marked.unlike, shares)
+        best = max((score for _, score in hits), default=0.0)
+        shares = [max(score, 0.0) / best if best > 0 else 1.0 for _, score in others]
+        trust = np.array([1.0] * len(marked.like) + shares, np.float64) ** focus
+        total = float(trust.sum())
+        trust = trust / total if total > 0 else np.full(len(trust), 1 / max(len(trust), 1))
+        return _Chosen((*marked.like, *(place for place, _ in others)), marked.unlike, trust)
 
 
-def _rocchio(
-    query: NDArray[np.float64],
-    liked: SparseVectors,
-    trust: NDArray[np.float64],
-    unliked: SparseVectors,
-    factors: NDArray[np.float64],
-    blocked: NDArray[np.int64],
-    feedback: Feedback,
+def _model(
+    documents: SparseVectors, shares: NDArray[np.float64], factors: NDArray[np.float64], method: Method
+) -> NDArray[np.float64]:
+    """float64[n_concepts]: the documents' vectors, each of length 1 (of sum 1 before idf, for rm3), by their shares."""
+    total = np.zeros(len(factors))
+    for row, share in enumerate(shares):
+        ids, weights = documents.of(row)
+        values = weights * factors[ids]
+        length = np.sqrt((values**2).sum()) if method == "rocchio" else weights.sum(dtype=np.float64)
+        total[ids] += share * values / length if length > 0 else 0.0
+    return total
+
+
+def _gains(
+    query: NDArray[np.float64], model: NDArray[np.float64], factors: NDArray[np.float64], feedback: Feedback
 ) -> NDArray[np.float64]:
     """float64[n_concepts]: what each concept's final weight gains."""
-
-    def mean(vectors: SparseVectors) -> NDArray[np.float64]:
-        total = np.zeros(len(query))
-        for row in range(len(vectors)):
-            ids, weights = vectors.of(row)
-            values = weights * factors[ids]
-            length = np.sqrt((values**2).sum())
-            total[ids] += values / length if length > 0 else 0.0
-        return total / max(len(vectors), 1)
-
-    model = mean(liked) - feedback.against * mean(unliked)
-    kept = _strongest(model, query, factors, blocked, feedback.concepts)
-    length = np.sqrt((kept**2).sum())
-    return kept * (feedback.weight * np.sqrt((query**2).sum()) / length) if length > 0 else kept
-
-
-def _rm3(
-    query: NDArray[np.float64],
-    liked: SparseVectors,
-    trust: NDArray[np.float64],
-    unliked: SparseVectors,
-    factors: NDArray[np.float64],
-    blocked: NDArray[np.int64],
-    feedback: Feedback,
-) -> NDArray[np.float64]:
-    """float64[n_concepts]: what each concept's final weight gains."""
-
-    def mixed(vectors: SparseVectors, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        total = np.zeros(len(query))
-        for row, share in enumerate(shares):
-            ids, weights = vectors.of(row)
-            total[ids] += share * weights / max(float(weights.sum()), 1e-12)
-        return total
-
-    equal = np.full(len(unliked), 1 / max(len(unliked), 1))
-    model = mixed(liked, trust) - feedback.against * mixed(unliked, equal)
-    kept = _strongest(model * factors, query, factors, blocked, feedback.concepts)
-    idf = np.where(factors > 0, factors, 1.0)
-    total = np.abs(kept / idf).sum()
-    own = np.where(factors > 0, query / idf, 0.0).sum()  # the query before idf
-    return kept * (feedback.weight / (1 - feedback.weight) * own / total) if total > 0 else kept
+    if feedback.method == "rocchio":
+        own, whole, weight = np.sqrt((query**2).sum()), np.sqrt((model**2).sum()), feedback.weight
+    else:
+        idf = np.where(factors > 0, factors, np.inf)
+        own, whole = (query / idf).sum(), np.abs(model / idf).sum()
+        weight = feedback.weight / (1 - feedback.weight)
+    return model * (weight * own / whole) if whole > 0 else model
 
 
 def _strongest(
