@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from commands import data, furnished, good, run, tiny
-from lexent import recipes
+from lexent import pipeline, recipes
 from lexent.encoders import Encoder, TinyEncoder
 from lexent.errors import InputError, NotFoundError
 from lexent.evaluation import Collection, analyses, beir, cache, latent, load, measures
@@ -285,17 +285,19 @@ def test_k_sweep_encodes_once(start: Recipe, tmp_path: Path, monkeypatch: pytest
     assert found.reference == (None if start.k == 16 else "k 8")
 
 
-def test_prepared_vectors_are_those_of_represent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("start", [recipes.get("latent-terms"), POOLED])
+def test_prepared_vectors_are_those_of_the_pipeline(
+    start: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LEXENT_CACHE", str(tmp_path / "a"))
-    found, texts = system(), given().texts
+    found, texts = system(start), [*given().texts, ""]
     options = {"kind": "query", "lexicon": found.lexicon, "encoder": ENCODER}
     both = [found.recipe.having(k=3), found.recipe.having(k=9, emphasis=0.0)]
     latent.prepare(texts, recipes=both, **options)  # type: ignore[arg-type]
     assert all(cache.has(latent._key(texts, recipe=each, **options)) for each in both)  # type: ignore[arg-type]
     made = [latent.represent(texts, recipe=each, **options) for each in both]  # type: ignore[arg-type]
-    monkeypatch.setenv("LEXENT_CACHE", str(tmp_path / "b"))
     for one, each in zip(made, both, strict=True):
-        fresh = latent.represent(texts, recipe=each, **options)  # type: ignore[arg-type]
+        fresh = pipeline.represent(texts, recipe=each, **options)  # type: ignore[arg-type]
         assert (one.to_scipy() != fresh.to_scipy()).nnz == 0
 
 
@@ -396,6 +398,12 @@ def test_on_real_data(data_dir: Path, shared_encoder: Encoder) -> None:
     judged = {id: found for id, found in judged.items() if any(grade > 0 for grade in found.values())}
     part = Collection("part", docs, {id: whole.queries[id] for id in judged}, judged)
     bench = Bench(encoder=shared_encoder)
+    pooled = Latent(POOLED, Lexicon.random(shared_encoder, size=512, level="pooled"), shared_encoder)
+    few_texts = part.texts[:20]
+    coded = pooled.pooled(few_texts, kind="document")
+    options = {"encoder": shared_encoder, "lexicon": pooled.lexicon, "recipe": POOLED}
+    fresh = pipeline.represent(few_texts, kind="document", **options)  # type: ignore[arg-type]
+    assert (coded.to_scipy() != fresh.to_scipy()).nnz == 0, "states from the cache are those of the encoder"
     mine = bench.latent("latent-terms")
     missed = analyses.mismatch(part, [mine, bench.system("bm25")], measures="nDCG@10", depths=(10,))
     assert missed.sets[0].queries

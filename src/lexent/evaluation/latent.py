@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from lexent.evaluation import cache
 from lexent.evaluation.progress import Progress, counter
 from lexent.recipes import Recipe
-from lexent.types import Kind, SparseVectors
+from lexent.types import Kind, SparseVectors, States
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
+
+STEP = 4096
+"""Pooled states that are coded at a time."""
 
 
 def represent(
@@ -32,12 +35,11 @@ def represent(
     The entry's name holds the recipe's settings up to pooling: k1, b, idf, power and caps may change without encoding
     anything again.
     """
-    from lexent import pipeline
-
-    advance = counter(progress, recipe.name, kind=kind, total=len(texts))
     return cache.vectors(
         _key(texts, kind=kind, recipe=recipe, lexicon=lexicon, encoder=encoder),
-        lambda: pipeline.represent(texts, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe, progress=advance),
+        lambda: _represented(
+            texts, kind=kind, recipes=[recipe], lexicon=lexicon, encoder=encoder, progress=progress, name=recipe.name
+        )[0],
     )
 
 
@@ -51,28 +53,69 @@ def prepare(
     progress: Progress | None = None,
 ) -> None:
     """Fills the cache for several recipes that differ in coding and pooling; the texts are encoded once for all."""
-    from lexent import pipeline
-    from lexent.weighting import pool
-
     given = {_key(texts, kind=kind, recipe=each, lexicon=lexicon, encoder=encoder): each for each in recipes}
     missing = {key: each for key, each in given.items() if not cache.has(key)}
     if not missing:
         return
-    advance = counter(progress, lexicon.name, kind=kind, total=len(texts))
-    parts: dict[str, list[SparseVectors]] = {key: [] for key in missing}
-    positions: list[NDArray[np.int64]] = []
-    first = recipes[0]
-    for rows, states in encoder.batches(texts, kind=kind, level=first.level, specials=first.specials):
-        batch = [texts[row] for row in rows]
-        for key, each in missing.items():
-            codes = pipeline.code(batch, states, kind=kind, encoder=encoder, lexicon=lexicon, recipe=each)
-            parts[key].append(pool(codes, size=lexicon.size, how=each.pool))
-        positions.append(rows)
-        advance(len(rows))
-    order = np.argsort(np.concatenate([np.empty(0, np.int64), *positions]), kind="stable")
-    for key, found in parts.items():
-        vectors = SparseVectors.concatenate(found, size=lexicon.size).take(order)
+    made = _represented(
+        texts,
+        kind=kind,
+        recipes=list(missing.values()),
+        lexicon=lexicon,
+        encoder=encoder,
+        progress=progress,
+        name=lexicon.name,
+    )
+    for key, vectors in zip(missing, made, strict=True):
         cache.vectors(key, lambda vectors=vectors: vectors)  # type: ignore[misc]
+
+
+def _represented(
+    texts: Sequence[str],
+    *,
+    kind: Kind,
+    recipes: Sequence[Recipe],
+    lexicon: Lexicon,
+    encoder: Encoder,
+    progress: Progress | None,
+    name: str,
+) -> list[SparseVectors]:
+    """What `pipeline.represent` gives for each of some recipes of one level, from one pass over the states."""
+    from lexent import pipeline
+    from lexent.weighting import pool
+
+    first = recipes[0]
+    lexicon.check(encoder, level=first.level)
+    parts: list[list[SparseVectors]] = [[] for _ in recipes]
+    positions: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+    for rows, states in _states(texts, kind=kind, recipe=first, encoder=encoder, progress=progress, name=name):
+        batch = [texts[row] for row in rows]
+        for made, recipe in zip(parts, recipes, strict=True):
+            codes = pipeline.code(batch, states, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe)
+            made.append(pool(codes, size=lexicon.size, how=recipe.pool))
+        positions.append(rows)
+    order = np.argsort(np.concatenate(positions), kind="stable")
+    return [SparseVectors.concatenate(made, size=lexicon.size).take(order) for made in parts]
+
+
+def _states(
+    texts: Sequence[str], *, kind: Kind, recipe: Recipe, encoder: Encoder, progress: Progress | None, name: str
+) -> Iterator[tuple[NDArray[np.int64], States]]:
+    """Positions and their states. Pooled ones are those that dense search uses too, so they come from the cache."""
+    if recipe.level != "pooled":
+        advance = counter(progress, name, kind=kind, total=len(texts))
+        for rows, states in encoder.batches(texts, kind=kind, level=recipe.level, specials=recipe.specials):
+            yield rows, states
+            advance(len(rows))
+        return
+    import torch
+
+    from lexent.evaluation.baselines import pooled_states
+
+    values = pooled_states(encoder, texts, kind=kind, progress=progress)
+    for start in range(0, len(values), STEP):
+        part = values[start : start + STEP]
+        yield np.arange(start, start + len(part)), States(torch.from_numpy(part), np.arange(len(part) + 1))
 
 
 def _key(texts: Sequence[str], *, kind: Kind, recipe: Recipe, lexicon: Lexicon, encoder: Encoder) -> str:
