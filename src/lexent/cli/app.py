@@ -16,10 +16,13 @@ from lexent.cli.doctor import doctor
 from lexent.cli.eval import evaluate
 from lexent.cli.explain import explain
 from lexent.cli.failures import Verbs
+from lexent.cli.faithfulness import faithfulness
+from lexent.cli.fidelity import fidelity
 from lexent.cli.fuse import fuse
 from lexent.cli.index import index
 from lexent.cli.info import info
 from lexent.cli.limit import make
+from lexent.cli.reproduce import reproduce
 from lexent.cli.retune import retune
 from lexent.cli.search import search
 from lexent.cli.train import train
@@ -46,6 +49,9 @@ app.add_typer(concepts, name="concepts")
 app.command("eval")(evaluate)
 app.command("fuse")(fuse)
 app.command("analyse")(analyse)
+app.command("fidelity")(fidelity)
+app.command("faithfulness")(faithfulness)
+app.command("reproduce")(reproduce)
 app.command("tune")(tune)
 app.add_typer(make, name="make")
 app.command("train")(train)

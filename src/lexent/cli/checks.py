@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 PACKAGES = ("numpy", "torch", "sentence-transformers", "numba", "safetensors")
-EXTRAS = {"eval": ("ir_measures", "ir_datasets", "bm25s"), "parquet": ("pyarrow",)}
+EXTRAS = {"eval": ("ir_measures", "ir_datasets", "bm25s"), "parquet": ("pyarrow",), "report": ("matplotlib",)}
 
 
 @dataclass(frozen=True, slots=True)

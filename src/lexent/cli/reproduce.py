@@ -1,0 +1,82 @@
+"""lexent reproduce: a paper's analyses on your collection, as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lexent.cli import options, studies
+from lexent.cli.console import command, say, show, show_json
+from lexent.cli.progress import Meter
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="clsr or latent-terms.")],
+    collection: studies.CollectionName,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            metavar="REPORT",
+            help="The page to write, such as report.html; report.json stands beside it, and report.work keeps each "
+            "section as soon as it is done, so that a killed run goes on.",
+        ),
+    ],
+    only: Annotated[str, typer.Option("--only", metavar="SECTIONS", help="Sections to make, with commas.")] = "",
+    skip: Annotated[str, typer.Option("--skip", metavar="SECTIONS", help="Sections to leave out, with commas.")] = "",
+    measures: Annotated[
+        str, typer.Option("--measures", help="ir_measures names with commas; plots and tests use the first.")
+    ] = "nDCG@10,R@100",
+    split: studies.Split = "test",
+    queries: Annotated[int, typer.Option("--queries", help="Queries whose explanations are tested.")] = 200,
+    sample: Annotated[int, typer.Option("--sample", help="Documents whose token states are rebuilt.")] = 1000,
+    texts: Annotated[int, typer.Option("--texts", help="Documents that names are tested on.")] = 2000,
+    encoder: options.EncoderName = None,
+    lexicon: options.LexiconName = None,
+    json: options.Json = False,
+) -> None:
+    """Make a paper's analyses on a collection, and write one page with tables and plots.
+
+    Sections: quality, limit (latent-terms only), fidelity, faithfulness, names, mismatch, cost, caps, idf, k, tuned,
+    prune, zipf, categories. One that fails stands in the report with its error, and the exit code says so.
+    """
+    from lexent.evaluation import measures as scoring
+    from lexent.evaluation.reproduction import Sizes, Study
+    from lexent.evaluation.reproduction import reproduce as make
+    from lexent.evaluation.reproduction.reproduce import chosen
+
+    wanted = options.names_of(only), options.names_of(skip)
+    sections = chosen(paper, only=wanted[0], skip=wanted[1])  # refused before the long work
+    typed = command("lexent", "reproduce", paper, collection, "--out", out)
+    with Meter("") as meter:
+        study = Study.of(
+            paper,
+            collection,
+            encoder=encoder,
+            lexicon=lexicon,
+            measures=tuple(str(measure) for measure in scoring.parse(measures)),
+            split=split,
+            sizes=Sizes(queries=queries, tokens=sample, texts=texts),
+            progress=meter.update,
+        )
+        found = make(
+            study,
+            out,
+            only=wanted[0],
+            skip=wanted[1],
+            command=typed,
+            told=lambda title, done, total: meter.update("sections", done, total, title),
+        )
+    if json:
+        values = {"page": str(found.page), "data": str(found.data), "sections": list(found.sections)}
+        show_json({**values, "kept": list(found.kept), "failed": found.failed})
+    else:
+        show(f"{found.page}: {len(sections) - len(found.failed)} sections; {found.data}")
+        if found.kept:
+            say(f"kept from before: {', '.join(found.kept)}")
+        for name, error in found.failed.items():
+            say(f"failed   {name}: {error}")
+    if found.failed:
+        raise typer.Exit(1)

@@ -1,0 +1,185 @@
+"""Sections about codes, explanations and names: are they faithful, and are they true?"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from lexent.evaluation.analyses.table import Table, chance
+from lexent.evaluation.reproduction import plots
+from lexent.evaluation.reproduction.section import Figure, Result, Section, tabled
+from lexent.evaluation.reproduction.study import Study
+
+KS = {"pooled": (32, 48, 64, 128), "tokens": (4, 8, 16)}
+"""The papers' and around them."""
+
+
+def _fidelity(study: Study) -> Result:
+    from lexent.evaluation.fidelity import fidelity
+
+    lexicons = {system.lexicon.hash: system.lexicon for system in study.systems}
+    found = fidelity(
+        study.collection,
+        lexicon=list(lexicons.values()),
+        k=KS[study.systems[0].recipe.level],
+        encoder=study.encoder,
+        measures=study.measures,
+        sample=study.sizes.tokens,
+        progress=study.progress,
+    )
+    measures = list(found.dense)
+    rows = []
+    for row in found.rows:
+        active = row.documents["active"]
+        cells: list[Any] = [row.lexicon, row.k, row.documents["nmse"], row.queries["nmse"]]
+        cells += [f"{row.documents['cosine']:.3f}", f"{active['mean']:.1f}", f"{active['p5']} to {active['p95']}"]
+        cells.append(f"{row.documents['live'] / row.size:.0%}")
+        for name in measures:
+            known = name in row.measures
+            cells += (
+                [row.measures[name], f"{row.kept[name]:.3f}", chance(row.p_values[name])] if known else ["", "", ""]
+            )
+        rows.append((*cells, None if row.spearman is None else f"{row.spearman:.3f}"))
+    head = ("lexicon", "k", "NMSE", "NMSE of queries", "cosine", "active", "5 to 95 %", "live")
+    kept = tuple(cell for name in measures for cell in (name, "of dense", "p"))
+    table = Table("rebuilt from their concepts", (*head, *kept, "Spearman"), tuple(rows), "; ".join(found.notes))
+    return {"report": found.to_json(), "tables": tabled([table])}
+
+
+def _fidelity_figures(result: Result) -> list[Figure]:
+    rows = result["report"]["rows"]
+    measure = next(iter(result["report"]["dense"]))
+    errors: dict[str, list[tuple[float, float]]] = {}
+    kept: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        errors.setdefault(row["lexicon"], []).append((row["k"], row["documents"]["nmse"]))
+        if measure in row["kept"]:
+            kept.setdefault(row["lexicon"], []).append((row["k"], row["kept"][measure]))
+    panels = [("NMSE of documents", errors), (f"share of dense {measure} kept", kept)]
+    draw = partial(plots.panels, [panel for panel in panels if panel[1]], x_label="k, concepts a state")
+    return [Figure(draw, "Error and retrieval of rebuilt states against k")]
+
+
+def _faithfulness(study: Study) -> Result:
+    from lexent.evaluation.faithfulness import faithfulness
+
+    found = faithfulness(
+        study.collection,
+        recipe=[system.recipe for system in study.systems],
+        lexicon=study.bench.given,
+        encoder=study.encoder,
+        queries=study.sizes.queries,
+        draws=study.sizes.draws,
+        progress=study.progress,
+    )
+    tables = []
+    orders = ("explained", "random", "any", "weakest")
+    for each in found.recipes:
+        rows = []
+        for trial in each.trials:
+            row: list[Any] = [trial.watched, trial.side, trial.way]
+            for name in ("score", "place"):
+                row += [f"{getattr(trial.curves[order], f'{name}_area'):.3f}" for order in orders]
+                row.append(chance(trial.p_values["random"][name]))
+            rows.append(tuple(row))
+        head = ("watched", "side", "way", *orders, "p", *(f"{order}, 1/rank" for order in orders), "p")
+        title = f"{each.recipe}: areas under the curves, {each.pairs} queries, {each.concepts:.0f} concepts each"
+        tables.append(Table(title, head, tuple(rows), each.note))
+    return {"report": found.to_json(), "tables": tabled(tables)}
+
+
+def _faithfulness_figures(result: Result) -> list[Figure]:
+    report = result["report"]
+    return [
+        Figure(
+            partial(plots.curves, recipe["trials"], report["shares"], watched=watched),
+            f"{recipe['recipe']}, {named}: score and 1/rank as concepts go (deletion) or come (insertion)",
+        )
+        for recipe in report["recipes"]
+        for watched, named in (("dense", "watched in the dense retriever"), ("index", "watched in the index"))
+        if any(trial["watched"] == watched for trial in recipe["trials"])
+    ]
+
+
+def _names(study: Study) -> Result:
+    import numpy as np
+
+    from lexent.evaluation.naming import exam as exams
+    from lexent.evaluation.naming.judges import EmbeddingJudge, WordsJudge
+
+    sizes = study.sizes
+    texts = study.collection.texts
+    drawn = np.sort(np.random.default_rng(0).permutation(len(texts))[: sizes.texts])
+    held = [texts[at] for at in drawn]
+    plan = exams.Plan(concepts=sizes.concepts, questions=sizes.questions)
+    words, embedding = WordsJudge(held), EmbeddingJudge(study.encoder, name=f"embedding ({study.encoder.id})")
+    reports = []
+    for lexicon in {system.lexicon.hash: system.lexicon for system in study.systems}.values():
+        questions = exams.prepare(held, plan, lexicon=lexicon, encoder=study.encoder, collection=study.collection)
+        reports.append(exams.report(questions, [words, embedding], likeness=[words], progress=study.progress).to_dict())
+    tables = []
+    for report in reports:
+        rows = tuple(
+            (
+                outcome["task"],
+                outcome["group"],
+                outcome["judge"],
+                outcome["n"],
+                f"{outcome['value']:.3f}",
+                f"{outcome['low']:.3f} to {outcome['high']:.3f}",
+                "" if outcome["control"] is None else f"{outcome['control']:.3f}",
+                f"{outcome['chance']:.3f}",
+                chance(outcome["p"]),
+            )
+            for outcome in report["outcomes"]
+        )
+        head = ("task", "group", "judge", "questions", "right", "95 %", "control", "chance", "p")
+        title = f"{report['lexicon']}: names tested on {len(held):,} of {len(texts):,} documents"
+        tables.append(Table(title, head, rows, "control: the same with other concepts' names; p: against the control"))
+    return {"reports": reports, "tables": tabled(tables)}
+
+
+def _names_figures(result: Result) -> list[Figure]:
+    return [
+        Figure(
+            partial(plots.dots, [outcome for outcome in report["outcomes"] if outcome["group"] == "all"]),
+            f"{report['lexicon']}: share of right answers (detection: AUC) with 95 % intervals, beside the control",
+        )
+        for report in result["reports"]
+    ]
+
+
+SECTIONS = (
+    Section(
+        "fidelity",
+        "Are the codes faithful?",
+        "How much of the encoder's states, and of retrieval with them, do their concepts keep?",
+        _fidelity,
+        _fidelity_figures,
+        "States are rebuilt from their concepts. NMSE is the squared error over that of a guess that knows only the "
+        "mean. Retrieval is by the cosine of rebuilt vectors on both sides. The paper's NMSE is of other embeddings, "
+        "and not to be compared digit by digit.",
+    ),
+    Section(
+        "faithfulness",
+        "Are explanations faithful?",
+        "Does a document fall when the concepts that explain it are taken away, and faster than at random?",
+        _faithfulness,
+        _faithfulness_figures,
+        "In the index a score is the sum of its concepts' parts, so its fall is arithmetic and only ranks can "
+        "surprise. The dense retriever knows nothing of concepts: there a concept is taken from the text's own vector "
+        "through the decoder, and all that no concept explains stays. Low areas under deletion and high ones under "
+        "insertion are faithful. Random takes the same concepts in random order; any takes concepts of the text "
+        "whether they explain the hit or not. The papers do not report this.",
+    ),
+    Section(
+        "names",
+        "Are the names true?",
+        "Do the names tell which texts have a concept, and which passage a person is looking at?",
+        _names,
+        _names_figures,
+        "The judges are offline: one compares words, the other is the encoder itself, which judges its own features. "
+        "The paper's figures are by a large language model and by people; what they share with ours is the control "
+        "and the level of chance.",
+    ),
+)

@@ -1,0 +1,125 @@
+"""One look for all plots: matplotlib's SVG with the page's own font and colours, so that it follows light and dark."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from lexent.errors import MissingExtraError
+
+INK, MUTED, LINE = "#1a2b00", "#1a2b01", "#1a2b02"
+SERIES = tuple(f"#1a2b1{number}" for number in range(7))
+"""Stand-ins that no plot would use by itself: the page's stylesheet says what they are."""
+
+BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY = SERIES
+NAMED = {"dense": GREY, "bm25": ORANGE, "words": ORANGE, "latent-terms": GREEN, "clsr": BLUE, "clsr-efficient": SKY}
+"""A system has the same colour in every plot."""
+
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.size": 10.5,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": MUTED,
+    "axes.titlesize": 10.5,
+    "axes.titlecolor": INK,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": LINE,
+    "grid.linewidth": 0.7,
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "text.color": INK,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5,
+}
+
+
+def colour(name: str, place: int = 0) -> str:
+    """Of a system by its name; of any other by its place."""
+    return NAMED.get(name, (PURPLE, RED, BLUE, GREEN, SKY, ORANGE)[place % 6])
+
+
+class Sheet:
+    """A figure to draw on; use as a context, and take `svg()` at its end."""
+
+    def __init__(self, width: float, height: float, *, rows: int = 1, columns: int = 1, share_y: bool = False) -> None:
+        try:
+            import matplotlib
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise MissingExtraError("matplotlib", extra="report", purpose="a report with plots") from error
+        self._context = matplotlib.rc_context(STYLE)
+        self._context.__enter__()
+        self.figure: Any = Figure(figsize=(width, height), layout="constrained")
+        self.figure.patch.set_visible(False)
+        self.axes: list[Any] = list(
+            self.figure.subplots(rows, columns, squeeze=False, sharey="row" if share_y else False).flat
+        )
+        for axes in self.axes:
+            axes.patch.set_visible(False)
+            axes.tick_params(length=0)
+
+    def __enter__(self) -> Sheet:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._context.__exit__(None, None, None)
+
+    def legend(self, columns: int = 6) -> None:
+        """One for all panels, above them; each name once."""
+        found: dict[str, Any] = {}
+        for axes in self.axes:
+            for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+                found.setdefault(name, handle)
+        if found:
+            self.figure.legend(
+                list(found.values()), list(found), loc="outside upper left", ncols=min(columns, len(found))
+            )
+
+    def svg(self, label: str) -> str:
+        """The figure as an element of a page."""
+        out = io.StringIO()
+        self.figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+        return inline(out.getvalue(), label)
+
+
+def inline(svg: str, label: str) -> str:
+    """Without what a page has already, with the page's colours, and with ids that no other plot has."""
+    from hashlib import sha256
+    from html import escape
+
+    mark = "p" + sha256((label + svg).encode()).hexdigest()[:8]
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{mark}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{mark}-\1)", svg)
+    svg = re.sub(r'xlink:href="#([^"]+)"', rf'href="#{mark}-\1"', svg)
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    wide = float(size[1]) if size else 600.0
+    head = f'<svg role="img" aria-label="{escape(label)}" style="width:{wide:.0f}pt" '
+    svg = re.sub(r'<svg (xmlns:xlink="[^"]*" )?width="[^"]*" height="[^"]*" ', head, svg, count=1)
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"| version="1.1"', "", svg)
+    for stand_in, meant in {INK: "currentColor", MUTED: "var(--muted)", LINE: "var(--line)"}.items():
+        svg = svg.replace(stand_in, meant)
+    for number, stand_in in enumerate(SERIES):
+        svg = svg.replace(stand_in, f"var(--c{number})")
+    return svg
+
+
+def spread(values: Sequence[float], *, least: float = 0.02) -> tuple[float, float]:
+    """Limits around values, with some air."""
+    low, high = min(values), max(values)
+    air = max((high - low) * 0.12, least)
+    return low - air, high + air

@@ -1,0 +1,106 @@
+"""The report as one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from typing import Any
+
+from lexent.evaluation.analyses.table import Table
+
+STYLE = "page.css"
+"""Beside this file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section as it stands on the page."""
+
+    name: str
+    title: str
+    asks: str
+    tables: tuple[Table, ...] = ()
+    figures: tuple[tuple[str, str], ...] = ()
+    """SVG and caption."""
+    reading: str = ""
+    published: tuple[Table, ...] = ()
+    error: str = ""
+    seconds: float = 0.0
+
+
+def page(head: dict[str, Any], parts: Sequence[Part], *, command: str, date: str, version: str) -> str:
+    """The whole document."""
+    facts = {
+        "collection": f"{head['collection']} ({head['split']})",
+        "documents": f"{head['documents']:,}",
+        "queries": f"{head['queries']:,}",
+        "encoder": head["encoder"],
+        "lexicons": ", ".join(dict.fromkeys(each["name"] for each in head["lexicons"].values())),
+        "measured": date,
+    }
+    listed = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
+    contents = "".join(
+        f'<li><a href="#{part.name}"{" class=failed" if part.error else ""}>{escape(part.title)}</a></li>'
+        for part in parts
+    )
+    style = resources.files(__package__).joinpath(STYLE).read_text(encoding="utf-8")
+    title = f"{head['title']}, on {head['collection']}"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        '<div class="sheet">\n<header>\n<p class="kind">Reproduction report</p>\n'
+        f"<h1>{escape(title)}</h1>\n<p>{escape(head['source'])}. The paper measured {escape(head['setting'])}. "
+        "Here its analyses are made again on another collection, encoder and lexicon; what the paper reports stands "
+        f'beside, where it does.</p>\n<dl class="facts">{listed}</dl>\n</header>\n'
+        f'<nav aria-label="Contents"><ol>{contents}</ol></nav>\n<main>\n'
+        + "\n".join(_section(part) for part in parts)
+        + f"\n</main>\n<footer><p>Made by Lexent {escape(version)}: <code>{escape(command)}</code></p></footer>\n"
+        "</div>\n</body>\n</html>\n"
+    )
+
+
+def _section(part: Part) -> str:
+    body = [f'<section id="{part.name}">', f"<h2>{escape(part.title)}</h2>", f'<p class="asks">{escape(part.asks)}</p>']
+    if part.error:
+        body.append(f'<p class="error">This section could not be made: {escape(part.error)}</p>')
+    for svg, caption in part.figures:
+        body.append(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>")
+    for table in part.tables:
+        body.append(f"<h3>{escape(_capital(table.title))}</h3>{_table(table)}")
+    if part.reading:
+        body.append(f'<p class="reading">{escape(part.reading)}</p>')
+    if part.published:
+        body.append('<div class="paper"><h3>What the paper reports</h3>')
+        body += [f"<h4>{escape(_capital(table.title))}</h4>{_table(table)}" for table in part.published]
+        body.append("</div>")
+    return "\n".join([*body, "</section>"])
+
+
+def _table(table: Table) -> str:
+    """Columns of words on the left, of numbers on the right."""
+    text = table.text()
+    worded = [column == 0 or any(_is_word(row[column]) for row in text) for column in range(len(table.head))]
+
+    def cells(row: Sequence[str], tag: str) -> str:
+        return "".join(
+            f"<{tag}{' class=word' if worded[column] else ''}>{escape(cell)}</{tag}>" for column, cell in enumerate(row)
+        )
+
+    rows = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in text)
+    note = f'<p class="note">{escape(_capital(table.note))}.</p>' if table.note else ""
+    top = f"<thead><tr>{cells(table.head, 'th')}</tr></thead>"
+    return f'<div class="wide"><table>{top}<tbody>{rows}</tbody></table></div>{note}'
+
+
+def _is_word(cell: str) -> bool:
+    return bool(cell) and cell.split()[0].strip("<+-%").replace(",", "").replace(".", "").rstrip("%").isalpha()
+
+
+def _capital(text: str) -> str:
+    """The first letter large, unless the word is a name that is written small."""
+    first = text.split(" ", 1)[0].rstrip(":,")
+    return text if "-" in first or any(letter.isupper() for letter in first[1:]) else text[:1].upper() + text[1:]

@@ -1,0 +1,178 @@
+"""What the papers report, as data: tables that stand beside ours, with their sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lexent.evaluation.analyses.table import Table
+
+PaperName = Literal["clsr", "latent-terms"]
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """One paper: which recipes are its, on what it measured, and its tables by the section that they belong to."""
+
+    name: PaperName
+    title: str
+    source: str
+    recipes: tuple[str, ...]
+    setting: str
+    """The encoder and the data of the paper's figures."""
+    tables: dict[str, tuple[Table, ...]]
+
+
+CLSR = Paper(
+    name="clsr",
+    title="CL-SR: concept-level sparse retrieval",
+    source="Decoding Dense Embeddings: Sparse Autoencoders for Interpreting and Discretizing Dense Retrieval, "
+    "arXiv 2506.00041 (EMNLP 2025)",
+    recipes=("clsr", "clsr-efficient"),
+    setting="SimLM (768 dimensions), 24,576 latents trained on 8.8 million MS MARCO passages and 0.5 million queries; "
+    "MS MARCO dev and TREC DL 2019 and 2020",
+    tables={
+        "quality": (
+            Table(
+                "MS MARCO passages, SimLM",
+                ("system", "MRR@10 dev", "R@1000 dev", "nDCG@10 DL19", "nDCG@10 DL20"),
+                (
+                    ("SimLM (dense)", 0.411, 0.986, 0.714, 0.697),
+                    ("CL-SR Max (k 128, 65 latents a document)", 0.368, 0.969, 0.686, 0.634),
+                    ("CL-SR Efficient (k 32, 24 latents a document)", 0.343, 0.954, 0.643, 0.593),
+                    ("SPLADEv2-max", 0.340, 0.965, 0.683, 0.671),
+                    ("BM25", 0.183, None, None, None),
+                ),
+                "shares of dense MRR@10: Max 0.895, Efficient 0.835",
+            ),
+        ),
+        "fidelity": (
+            Table(
+                "rebuilt embeddings, SimLM, MS MARCO",
+                ("k", "NMSE", "MRR@10 dev", "share of dense", "R@1000 dev", "nDCG@10 DL19", "Spearman DL19"),
+                (
+                    ("32", 0.1903, 0.328, 0.798, 0.964, 0.589, 0.928),
+                    ("48", 0.1643, 0.338, 0.822, 0.968, 0.624, 0.936),
+                    ("64", 0.1458, 0.347, 0.844, 0.973, 0.640, 0.949),
+                    ("128", 0.1069, 0.371, 0.903, 0.980, 0.664, 0.959),
+                ),
+                "a lexicon was trained for each k",
+            ),
+        ),
+        "cost": (
+            Table(
+                "the paper's Table 4, MS MARCO",
+                ("system", "MRR@10 dev", "FLOPs", "doc. length", "index GB", "vocabulary"),
+                (
+                    ("CL-SR Efficient", 0.343, "0.11", "22.95", "0.57", 11_709),
+                    ("CL-SR Max", 0.368, "0.74", "64.73", "1.27", 18_679),
+                ),
+                "8.8 million passages; FLOPs and sizes grow with the collection and its texts",
+            ),
+        ),
+        "idf": (
+            Table(
+                "with idf and without (dot product), MRR@10 dev",
+                ("system", "with idf", "dot product", "lost"),
+                (("CL-SR Efficient", 0.343, 0.274, "-20%"), ("CL-SR Max", 0.368, 0.316, "-14%")),
+            ),
+        ),
+        "mismatch": (
+            Table(
+                "MRR@10 on the 988 dev queries that BM25 misses at 1000",
+                ("system", "all queries", "missed@1000", "drop"),
+                (
+                    ("SimLM (dense)", 0.411, 0.185, "-55%"),
+                    ("CL-SR Max", 0.368, 0.143, "-61%"),
+                    ("CL-SR Efficient", 0.343, 0.124, "-64%"),
+                    ("SPLADEv2-max", 0.340, 0.106, "-69%"),
+                ),
+            ),
+        ),
+        "names": (
+            Table(
+                "intrusion with a language model as judge (GPT-4.1-mini), by k",
+                ("k", "accuracy"),
+                (("32", 0.859), ("48", 0.829), ("64", 0.808), ("128", 0.764)),
+                "chance is 0.1",
+            ),
+            Table(
+                "people",
+                ("task", "accuracy"),
+                (
+                    ("passage identification, 1 of 10", 0.943),
+                    ("ranking simulation, R@P-R@P: both relevant, both retrieved", 0.903),
+                    ("ranking simulation, R@P-NR@P: a relevant one and another, both retrieved", 0.938),
+                    ("ranking simulation, R@N-NR@P: a relevant one missed, another retrieved", 0.921),
+                ),
+                "chance is 0.1 for identification and 0.5 for simulation",
+            ),
+        ),
+    },
+)
+
+LATENT_TERMS = Paper(
+    name="latent-terms",
+    title="Latent Terms: BM25 over the latents of token states",
+    source="Latent Terms, arXiv 2605.29384; the tables as far as public notes quote them",
+    recipes=("latent-terms",),
+    setting="Contriever, Nomic Embed and GTE-ModernColBERT, 32,768 latents trained on FineWeb-Edu; BEIR and LIMIT; "
+    "BM25 settings tuned for each set",
+    tables={
+        "quality": (
+            Table(
+                "nDCG@10 on sets of BEIR",
+                ("system", "SciFact", "NFCorpus", "FiQA", "TREC-COVID", "NQ", "HotpotQA", "FEVER"),
+                (
+                    ("BM25 (tuned)", 0.686, 0.319, 0.249, 0.680, 0.285, 0.569, 0.481),
+                    ("SPLADE-v3", 0.710, 0.357, 0.374, 0.748, 0.586, 0.692, 0.796),
+                    ("Contriever", 0.655, 0.313, 0.274, 0.448, 0.419, 0.542, 0.581),
+                    ("Contriever + Latent Terms", 0.713, 0.340, 0.317, 0.709, 0.468, 0.627, 0.751),
+                    ("Nomic", 0.703, 0.346, 0.377, 0.822, 0.598, 0.672, 0.813),
+                    ("Nomic + Latent Terms", 0.749, 0.372, 0.382, 0.783, 0.577, 0.732, 0.885),
+                ),
+                "averages over 15 sets: Nomic 0.521, with Latent Terms 0.526",
+            ),
+        ),
+        "limit": (
+            Table(
+                "LIMIT (50,000 documents), recall",
+                ("system", "R@10", "R@20", "R@100", "R@1000"),
+                (
+                    ("BM25", 0.944, 0.949, 0.965, 0.995),
+                    ("Contriever", 0.021, 0.027, 0.053, 0.125),
+                    ("Contriever + Latent Terms", 0.414, 0.510, 0.730, 0.929),
+                ),
+            ),
+        ),
+        "categories": (
+            Table(
+                "kinds of latents",
+                ("kind", "share"),
+                (("lexical", "33%"), ("narrow semantic", "10%"), ("broad topical", "57%")),
+                "named by a language model, 500 of them checked by people",
+            ),
+        ),
+        "prune": (
+            Table(
+                "the most frequent latents",
+                ("pruned", "what the paper says"),
+                (("1 %", "costs nothing"), ("more", "hurts quickly")),
+                "figures are not public",
+            ),
+        ),
+        "tuned": (
+            Table(
+                "formulas",
+                ("what", "what the paper says"),
+                (
+                    ("untuned", "k1 8, b 0.7, square root on both sides"),
+                    ("dot product on these vectors", "much worse than BM25"),
+                ),
+                "figures are not public",
+            ),
+        ),
+    },
+)
+
+PAPERS: dict[str, Paper] = {paper.name: paper for paper in (CLSR, LATENT_TERMS)}

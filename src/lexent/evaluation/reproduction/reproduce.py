@@ -1,0 +1,177 @@
+"""Run the sections of a report one after the other, keep what is done, and write the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from lexent.artifact import disk_errors, lexent_version
+from lexent.errors import InputError, LexentError, MissingExtraError, NotFoundError
+from lexent.evaluation.reproduction.page import Part, page
+from lexent.evaluation.reproduction.papers import PAPERS
+from lexent.evaluation.reproduction.section import Section, table_of
+from lexent.evaluation.reproduction.study import Study
+
+Told = Callable[[str, int, int], None]
+"""Told a section's title, how many are done, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where the report is, and what could not be made."""
+
+    page: Path
+    data: Path
+    sections: tuple[str, ...]
+    kept: tuple[str, ...]
+    """Sections that an earlier run had made."""
+    failed: dict[str, str]
+    """Section to its error."""
+
+
+def every_section(paper: str) -> tuple[Section, ...]:
+    """The sections of a paper's report, in order."""
+    from lexent.evaluation.reproduction import codes, retrieval
+
+    first = ("quality", "limit", "fidelity", "faithfulness", "names")
+    found = {section.name: section for section in (*retrieval.SECTIONS, *codes.SECTIONS) if paper in section.papers}
+    order = [*(name for name in first if name in found), *(name for name in found if name not in first)]
+    return tuple(found[name] for name in order)
+
+
+def chosen(paper: str, *, only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Section, ...]:
+    """The sections that are wanted; names that no section has are refused."""
+    if paper not in PAPERS:
+        raise NotFoundError(f'no paper "{paper}"; papers: {", ".join(PAPERS)}')
+    sections = every_section(paper)
+    names = [section.name for section in sections]
+    for name in (*only, *skip):
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f'did you mean "{near[0]}"? ' if near else ""
+            raise NotFoundError(f'no section "{name}"; {hint}sections of {paper}: {", ".join(names)}')
+    found = tuple(section for section in sections if (not only or section.name in only) and section.name not in skip)
+    if not found:
+        raise InputError(f"no section is left; sections of {paper}: {', '.join(names)}")
+    return found
+
+
+def reproduce(
+    study: Study,
+    out: str | Path,
+    *,
+    only: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    command: str = "",
+    told: Told | None = None,
+) -> Outcome:
+    """Write OUT.html, OUT.json and the folder OUT.work, which keeps each section as soon as it is done.
+
+    A section that fails stands in the report with its error, and the others are still made.
+    """
+    _require_plots()  # known before the long work
+    sections = chosen(study.paper.name, only=only, skip=skip)
+    place = Path(out)
+    target = place if place.suffix == ".html" else place.with_name(f"{place.name}.html")
+    work = target.with_suffix(".work")
+    with disk_errors(work):
+        work.mkdir(parents=True, exist_ok=True)
+    parts: list[Part] = []
+    data: dict[str, Any] = {}
+    kept: list[str] = []
+    failed: dict[str, str] = {}
+    for number, section in enumerate(sections):
+        if told is not None:
+            told(section.title, number, len(sections))
+        found, error, old = _result(section, study, work)
+        if old:
+            kept.append(section.name)
+        part = Part(section.name, section.title, section.asks, error=error)
+        if found is not None:
+            try:
+                part = _part(section, study, found)
+            except Exception as problem:
+                error = _said(problem)
+                part = Part(section.name, section.title, section.asks, error=f"it was measured, but not drawn: {error}")
+        if error:
+            failed[section.name] = error
+        parts.append(part)
+        data[section.name] = {
+            "title": section.title,
+            "asks": section.asks,
+            "error": error or None,
+            **({} if found is None else {"seconds": found["seconds"], "result": found["result"]}),
+        }
+    if told is not None:
+        told("report", len(sections), len(sections))
+    date = datetime.now(UTC).date().isoformat()
+    head = study.head()
+    values = {"lexent": lexent_version(), "date": date, "command": command, **head, "sections": data}
+    _write(target.with_suffix(".json"), json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    _write(target, page(head, parts, command=command, date=date, version=lexent_version()))
+    names = tuple(section.name for section in sections)
+    return Outcome(target, target.with_suffix(".json"), names, tuple(kept), failed)
+
+
+def _result(section: Section, study: Study, work: Path) -> tuple[dict[str, Any] | None, str, bool]:
+    """What a section measured, its error, and whether an earlier run had made it."""
+    path, key = work / f"{section.name}.json", study.key(section.name, section.version)
+    try:
+        found = json.loads(path.read_text())
+        if found["key"] == key:
+            return found, "", True
+    except (OSError, ValueError, KeyError, TypeError):  # none, or a part of one: measured again
+        pass
+    start = perf_counter()
+    try:
+        result = section.measure(study)
+    except Exception as error:
+        return None, _said(error), False
+    made = {"key": key, "seconds": round(perf_counter() - start, 3), "result": json.loads(json.dumps(result))}
+    _write(path, json.dumps(made, ensure_ascii=False) + "\n")
+    return made, "", False
+
+
+def _part(section: Section, study: Study, found: dict[str, Any]) -> Part:
+    result = found["result"]
+    return Part(
+        section.name,
+        section.title,
+        section.asks,
+        tables=tuple(table_of(table) for table in result["tables"]),
+        figures=tuple((figure.draw(), figure.caption) for figure in section.figures(result)),
+        reading=section.reading,
+        published=study.paper.tables.get(section.name, ()),
+        seconds=found["seconds"],
+    )
+
+
+def _said(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, LexentError) else f"{type(error).__name__}: {text}"
+
+
+def _write(path: Path, text: str) -> None:
+    """Beside, then renamed: what was there before stays until the new one is whole."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with disk_errors(path):
+        try:
+            beside.write_text(text, encoding="utf-8")
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _require_plots() -> None:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", extra="report", purpose="a report with plots") from error

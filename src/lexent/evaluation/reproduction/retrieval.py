@@ -1,0 +1,230 @@
+"""Sections about retrieval: quality, what BM25 misses, cost, and what each setting does."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from lexent.evaluation.analyses import caps, categories, costs, ks, mismatch, pruning, published, weightings, zipf
+from lexent.evaluation.analyses.table import Table, chance
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.reproduction import plots
+from lexent.evaluation.reproduction.section import Figure, Result, Section, analysed, tabled
+from lexent.evaluation.reproduction.study import Study
+
+
+def _scores(study: Study, collection: Collection, measures: tuple[str, ...]) -> tuple[Result, Table]:
+    """Every system's values, with tests against dense retrieval."""
+    from lexent.evaluation import measures as scoring
+
+    wanted = scoring.parse(measures)
+    found = {}
+    for system in study.every:
+        run = system.run(collection, depth=1000, progress=study.progress)
+        found[system.name] = scoring.score(collection.qrels, run, wanted)
+    dense = found["dense"]
+    values = {name: scores.means for name, scores in found.items()}
+    p_values = {
+        name: {measure: scoring.p_value(each, dense.per_query[measure]) for measure, each in scores.per_query.items()}
+        for name, scores in found.items()
+        if name != "dense"
+    }
+    rows = []
+    for name, means in values.items():
+        row: list[Any] = [name]
+        for measure, value in means.items():
+            share = value / dense.means[measure] if dense.means[measure] else 0.0
+            row += [value, f"{share:.3f}", chance(p_values.get(name, {}).get(measure))]
+        rows.append(tuple(row))
+    head = ("system", *(cell for measure in values["dense"] for cell in (measure, "of dense", "p")))
+    size = f"{len(collection.documents):,} documents, {len(collection.queries):,} queries"
+    table = Table(f"{collection.name} ({size})", head, tuple(rows), "p: paired t-test against dense, over queries")
+    return {"values": values, "p_values": p_values}, table
+
+
+def _quality(study: Study) -> Result:
+    result, table = _scores(study, study.collection, study.measures)
+    return {**result, "ours": [system.name for system in study.systems], "tables": tabled([table])}
+
+
+def _limit(study: Study) -> Result:
+    from lexent.evaluation.limit import limit
+
+    result, table = _scores(study, limit(study.sizes.limit), ("R@2", "R@10", "R@20", "R@100"))
+    return {**result, "tables": tabled([table])}
+
+
+def _each(analysis: Any, study: Study) -> Result:
+    common = {"measures": study.measures, "progress": study.progress}
+    return analysed(analysis(study.collection, system, **common) for system in study.systems)
+
+
+def _together(analysis: Any, study: Study) -> Result:
+    found = analysis(study.collection, study.every, measures=study.measures, progress=study.progress)
+    return analysed([found])
+
+
+def _tuned(study: Study) -> Result:
+    from lexent.errors import NotFoundError
+    from lexent.evaluation.collections import load
+
+    train = None
+    if not isinstance(study.source, Collection) and study.collection.split != "train":
+        try:
+            train = load(study.source, split="train")
+        except NotFoundError:  # it has none: nothing is tuned
+            train = None
+    common: dict[str, Any] = {"train": train, "measures": study.measures, "progress": study.progress}
+    return analysed(published(study.collection, system, **common) for system in study.systems)
+
+
+def _bars(result: Result) -> list[Figure]:
+    measure = next(iter(result["values"]["dense"]))
+    values = {name: means[measure] for name, means in result["values"].items()}
+    ours = set(result.get("ours", ()))
+    return [Figure(partial(plots.bars, values, label=measure, ours=ours), f"{measure} of every system")]
+
+
+def _missed(result: Result) -> list[Figure]:
+    found = result["parts"][0]
+    measure = next(iter(next(iter(found["values"].values()))))
+    sets = [each for each in found["sets"] if each["size"]]
+    names = ["all queries", *(f"missed@{each['depth']} ({each['size']})" for each in sets)]
+    values = {
+        system: [means[measure], *(each["values"][system][measure] for each in sets)]
+        for system, means in found["values"].items()
+    }
+    draw = partial(plots.groups, names, values, label=measure)
+    return [Figure(draw, f"{measure} on all queries, and on those of which BM25 finds no relevant document")]
+
+
+def _costs(result: Result) -> list[Figure]:
+    rows = result["parts"][0]["systems"]
+    measure = next(iter(rows[0]["values"]))
+    points = {row["system"]: (row["flops"], row["values"][measure]) for row in rows}
+    draw = partial(plots.scatter, points, x_label="FLOPs: terms shared by a query and a document", y_label=measure)
+    return [Figure(draw, f"{measure} against the work of a query; further left is cheaper")]
+
+
+def _swept(result: Result, x_label: str, *, log: bool = True) -> list[Figure]:
+    """Lines over the number in each row's label; a row without one, where all are kept, is a level."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    levels: dict[str, float] = {}
+    measure = ""
+    for part in result["parts"]:
+        measure = next(iter(part["rows"][0]["values"]))
+        for row in part["rows"]:
+            number = row["label"].split()[-1].rstrip("%")
+            value = row["values"][measure]
+            try:
+                lines.setdefault(part["system"], []).append((float(number), value))
+            except ValueError:
+                levels[part["system"]] = value
+    draw = partial(plots.lines, lines, x_label=x_label, y_label=measure, levels=levels, log=log)
+    return [Figure(draw, f"{measure} against {x_label}; dotted: all are kept" if levels else f"{measure}, {x_label}")]
+
+
+def _zipf(result: Result) -> list[Figure]:
+    curves = {curve["name"]: [tuple(point) for point in curve["points"]] for curve in result["parts"][0]["curves"]}
+    draw = partial(plots.rank_frequency, curves)
+    return [Figure(draw, "Document frequency by rank, both logarithmic")]
+
+
+def _kinds(result: Result) -> list[Figure]:
+    rows = {}
+    for part in result["parts"]:
+        for column in ("lexicon", "live", "documents", "queries"):
+            rows[f"{part['system']}: {column}"] = part[column]
+    return [Figure(partial(plots.shares, rows), "Kinds of concepts: in the lexicon, live, and by use")]
+
+
+SECTIONS = (
+    Section(
+        "quality",
+        "Retrieval quality",
+        "How good are the rankings, beside dense retrieval and BM25?",
+        _quality,
+        _bars,
+        "The encoder, the lexicon and the collection differ from the paper's, so its values are not to be compared "
+        "with ours; the shares of dense retrieval are.",
+    ),
+    Section(
+        "limit",
+        "LIMIT: what one vector cannot express",
+        "Can every pair of a few documents be the answer to some query?",
+        _limit,
+        _bars,
+        "A collection of our own in the form of LIMIT, made anew from a seed, and smaller than the paper's: recall at "
+        "a depth is easier here. It does not depend on the collection of this report.",
+        papers=("latent-terms",),
+    ),
+    Section(
+        "mismatch",
+        "Queries that BM25 misses",
+        "What is lost on the queries whose relevant documents share few words with them?",
+        partial(_together, mismatch),
+        _missed,
+        "The sets are chosen by BM25's failure, so BM25 has 0 there by construction up to the depth. Small sets say "
+        "little: their sizes stand in brackets.",
+    ),
+    Section(
+        "cost",
+        "Quality and cost",
+        "What does a query cost, and how large is the index?",
+        partial(_together, costs),
+        _costs,
+        "Sizes are of this collection as Lexent packs it; the paper's are of 8.8 million passages.",
+    ),
+    Section(
+        "caps",
+        "Concepts a document keeps",
+        "How many concepts a document are enough?",
+        partial(_each, caps),
+        partial(_swept, x_label="concepts a document keeps"),
+    ),
+    Section(
+        "idf",
+        "idf against the dot product",
+        "Does it matter that rare concepts count for more, and that strong ones saturate?",
+        partial(_each, weightings),
+    ),
+    Section(
+        "k",
+        "Concepts a state is coded with",
+        "How does quality change with k, for one lexicon?",
+        partial(_each, ks),
+        partial(_swept, x_label="k, concepts a state"),
+        "One lexicon used with several k; the papers train a lexicon for each.",
+    ),
+    Section(
+        "tuned",
+        "Untuned and tuned, BM25 and dot product",
+        "What do the paper's settings give here, and what does tuning on a train split add?",
+        _tuned,
+        reading="Tuned only on a train split, never on the split that is reported.",
+    ),
+    Section(
+        "prune",
+        "Without the most frequent concepts",
+        "Can queries ignore the most frequent concepts?",
+        partial(_each, pruning),
+        partial(_swept, x_label="percent of the concepts left out", log=False),
+    ),
+    Section(
+        "zipf",
+        "Rank and frequency",
+        "Are concepts spread over documents as words are?",
+        lambda study: analysed([zipf(study.collection, study.systems, progress=study.progress)]),
+        _zipf,
+    ),
+    Section(
+        "categories",
+        "Kinds of concepts",
+        "How many concepts are words, narrow meanings and broad topics?",
+        lambda study: analysed(
+            categories(study.collection, system, progress=study.progress) for system in study.systems
+        ),
+        _kinds,
+        "Kinds are told apart by counting which words activate a concept, not by a language model.",
+    ),
+)

@@ -1,0 +1,60 @@
+"""A section of the report: one question, how it is measured, and how the answer is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lexent.evaluation.analyses.table import Analysis, Table
+from lexent.evaluation.reproduction.study import Study
+
+Result = dict[str, Any]
+"""What a section measured, as plain values: "tables", and under other names whatever its plots need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A plot, drawn when the page is."""
+
+    draw: Callable[[], str]
+    """Gives SVG."""
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """How one question is answered. What `measure` gives is kept on disk, so `figures` must need nothing else."""
+
+    name: str
+    title: str
+    asks: str
+    """One sentence: what it asks."""
+    measure: Callable[[Study], Result]
+    figures: Callable[[Result], list[Figure]] = lambda result: []
+    reading: str = ""
+    """How to read it, and what it cannot show."""
+    papers: tuple[str, ...] = ("clsr", "latent-terms")
+    version: int = 1
+    """Counted up when the meaning of a result changes."""
+
+
+def tabled(tables: Iterable[Table]) -> list[dict[str, Any]]:
+    """Tables as plain values."""
+    return [asdict(table) for table in tables]
+
+
+def analysed(parts: Iterable[Analysis]) -> Result:
+    """What analyses found, as a result."""
+    found = list(parts)
+    return {
+        "parts": [part.to_json() for part in found],
+        "tables": tabled(table for part in found for table in part.tables()),
+    }
+
+
+def table_of(values: dict[str, Any]) -> Table:
+    """A table that was kept as plain values."""
+    return Table(
+        values["title"], tuple(values["head"]), tuple(tuple(row) for row in values["rows"]), values.get("note", "")
+    )

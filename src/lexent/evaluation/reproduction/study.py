@@ -1,0 +1,155 @@
+"""What is reproduced: a paper, a collection, and the systems that stand for the paper's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lexent import recipes
+from lexent.errors import MismatchError, NotFoundError
+from lexent.evaluation import cache
+from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.progress import Progress
+from lexent.evaluation.reproduction.papers import PAPERS, Paper
+from lexent.evaluation.systems import BASELINES, Bench, EncoderLike, Latent, LexiconLike, System
+
+if TYPE_CHECKING:
+    from lexent.encoders import Encoder
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is looked at where all would take long. What was drawn stands in the report."""
+
+    queries: int = 200
+    """Queries whose explanations are tested."""
+    draws: int = 5
+    """Random orders of each explanation."""
+    tokens: int = 1000
+    """Documents whose token states are rebuilt."""
+    texts: int = 2000
+    """Documents that names are tested on."""
+    concepts: int = 200
+    """Concepts whose names are tested."""
+    questions: int = 100
+    """Questions of each other test of names."""
+    limit: int = 1000
+    """Documents of the LIMIT collection that is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """All that the sections of a report read."""
+
+    paper: Paper
+    source: str | Path | Collection
+    collection: Collection
+    bench: Bench
+    systems: tuple[Latent, ...]
+    """The paper's recipes."""
+    others: tuple[Latent, ...]
+    """The other recipes, where there are lexicons for them."""
+    measures: tuple[str, ...]
+    sizes: Sizes = field(default_factory=Sizes)
+    progress: Progress | None = None
+
+    @staticmethod
+    def of(
+        paper: str,
+        collection: str | Path | Collection,
+        *,
+        encoder: EncoderLike = None,
+        lexicon: LexiconLike = None,
+        measures: tuple[str, ...] = ("nDCG@10", "R@100"),
+        split: str = "test",
+        sizes: Sizes | None = None,
+        progress: Progress | None = None,
+    ) -> Study:
+        if paper not in PAPERS:
+            raise NotFoundError(f'no paper "{paper}"; papers: {", ".join(PAPERS)}')
+        chosen = PAPERS[paper]
+        bench = Bench(encoder=encoder, lexicon=lexicon)
+        systems = tuple(bench.latent(name) for name in chosen.recipes)
+        return Study(
+            paper=chosen,
+            source=collection,
+            collection=load(collection, split=split),
+            bench=bench,
+            systems=systems,
+            others=tuple(_others(bench, chosen)),
+            measures=measures,
+            sizes=sizes or Sizes(),
+            progress=progress,
+        )
+
+    @property
+    def encoder(self) -> Encoder:
+        return self.bench.encoder
+
+    @property
+    def every(self) -> list[System]:
+        """The paper's recipes, the other recipes, and the baselines."""
+        return [*self.systems, *self.others, *(self.bench.system(name) for name in BASELINES)]
+
+    def key(self, section: str, version: int) -> str:
+        """A hash over everything that a section's result depends on."""
+        from lexent.artifact import lexent_version
+
+        latent = [*self.systems, *self.others]
+        parts = {
+            "section": section,
+            "version": version,
+            "lexent": lexent_version(),
+            "paper": self.paper.name,
+            "collection": (self.collection.name, self.collection.split),
+            "qrels": hashlib.sha256(json.dumps(self.collection.qrels, sort_keys=True).encode()).hexdigest(),
+            "encoder": self.encoder.fingerprint,
+            "systems": [(system.name, system.recipe.to_dict(), system.lexicon.hash) for system in latent],
+            "names": [_names(system) for system in self.systems] if section in ("names", "categories") else None,
+            "measures": self.measures,
+            "sizes": [getattr(self.sizes, name) for name in Sizes.__dataclass_fields__],
+            "texts": self._texts(),
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def head(self) -> dict[str, Any]:
+        """What the report is about."""
+        return {
+            "paper": self.paper.name,
+            "title": self.paper.title,
+            "source": self.paper.source,
+            "setting": self.paper.setting,
+            "collection": self.collection.name,
+            "split": self.collection.split,
+            "documents": len(self.collection.documents),
+            "queries": len(self.collection.queries),
+            "encoder": self.encoder.id,
+            "recipes": {system.name: system.recipe.to_dict() for system in self.systems},
+            "lexicons": {
+                system.name: {"name": system.lexicon.name, "hash": system.lexicon.hash, "size": system.lexicon.size}
+                for system in (*self.systems, *self.others)
+            },
+        }
+
+    def _texts(self) -> str:
+        texts = [*self.collection.queries.values(), *(document.content for document in self.collection.documents)]
+        return cache.key({}, texts)
+
+
+def _others(bench: Bench, paper: Paper) -> list[Latent]:
+    found = []
+    for name in recipes.RECIPES:
+        if name not in paper.recipes:
+            try:
+                found.append(bench.latent(name))
+            except (MismatchError, NotFoundError):  # no lexicon of that level for this encoder
+                continue
+    return found
+
+
+def _names(system: Latent) -> str:
+    labels = "\n".join(f"{concept.label}\t{concept.category}" for concept in system.lexicon.concepts)
+    return hashlib.sha256(labels.encode()).hexdigest()
