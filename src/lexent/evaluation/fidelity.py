@@ -110,7 +110,9 @@ def fidelity(
     rows: list[Fidelity] = []
     dense = _Dense.of(whole, model, measures=wanted, progress=progress)
     for each in given:
-        ks = sorted(set(k)) or _usual(each)
+        ks = _known(each, sorted(set(k)) or _usual(each), notes)
+        if not ks:
+            continue
         if each.info.level == "pooled":
             rows += [_pooled(whole, each, model, k=one, dense=dense, seed=seed, notes=notes) for one in ks]
         else:
@@ -124,6 +126,8 @@ def fidelity(
                 )
                 beside = _Dense.of(part, model, measures=wanted, progress=progress)
             rows += _tokens(part, each, model, ks=ks, dense=beside, notes=notes, progress=progress)
+    if not rows:
+        raise InputError("; ".join(notes))
     return FidelityReport(
         collection=whole.name,
         split=whole.split,
@@ -290,6 +294,20 @@ def _lexicons(given: Any, encoder: EncoderLike) -> list[Lexicon]:
 def _usual(lexicon: Lexicon) -> list[int]:
     own = lexicon.sae.config.k
     return sorted({max(own // 4, 1), max(own // 2, 1), own})
+
+
+def _known(lexicon: Lexicon, ks: Sequence[int], notes: list[str]) -> list[int]:
+    """Those that the lexicon can be used with: one with thresholds has them for a range of k."""
+    if lexicon.sae.config.architecture == "topk":
+        return list(ks)
+    found = []
+    for k in ks:
+        try:
+            lexicon.sae.config.threshold_for(k)
+            found.append(k)
+        except InputError as error:
+            notes.append(f"{lexicon.name}: {error}")
+    return found
 
 
 def _depth(measures: Sequence[Any]) -> int:

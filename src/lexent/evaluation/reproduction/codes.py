@@ -7,7 +7,7 @@ from typing import Any
 
 from lexent.evaluation.analyses.table import Table, chance
 from lexent.evaluation.reproduction import plots
-from lexent.evaluation.reproduction.section import Figure, Result, Section, tabled
+from lexent.evaluation.reproduction.section import Figure, Result, Section
 from lexent.evaluation.reproduction.study import Study
 
 KS = {"pooled": (32, 48, 64, 128), "tokens": (4, 8, 16)}
@@ -27,23 +27,47 @@ def _fidelity(study: Study) -> Result:
         sample=study.sizes.tokens,
         progress=study.progress,
     )
-    measures = list(found.dense)
-    rows = []
-    for row in found.rows:
-        active = row.documents["active"]
-        cells: list[Any] = [row.lexicon, row.k, row.documents["nmse"], row.queries["nmse"]]
-        cells += [f"{row.documents['cosine']:.3f}", f"{active['mean']:.1f}", f"{active['p5']} to {active['p95']}"]
-        cells.append(f"{row.documents['live'] / row.size:.0%}")
-        for name in measures:
-            known = name in row.measures
-            cells += (
-                [row.measures[name], f"{row.kept[name]:.3f}", chance(row.p_values[name])] if known else ["", "", ""]
+    return {"report": found.to_json()}
+
+
+def _fidelity_tables(result: Result) -> list[Table]:
+    report = result["report"]
+    states, retrieved = [], []
+    for row in report["rows"]:
+        name, active = (row["lexicon"], row["k"]), row["documents"]["active"]
+        errors = row["documents"]["nmse"], row["queries"]["nmse"], f"{row['documents']['cosine']:.3f}"
+        spread = f"{active['mean']:.1f}", f"{active['p5']} to {active['p95']}"
+        states.append(
+            (
+                *name,
+                *errors,
+                *spread,
+                f"{row['queries']['active']['mean']:.1f}",
+                f"{row['documents']['live'] / row['size']:.0%}",
             )
-        rows.append((*cells, None if row.spearman is None else f"{row.spearman:.3f}"))
-    head = ("lexicon", "k", "NMSE", "NMSE of queries", "cosine", "active", "5 to 95 %", "live")
-    kept = tuple(cell for name in measures for cell in (name, "of dense", "p"))
-    table = Table("rebuilt from their concepts", (*head, *kept, "Spearman"), tuple(rows), "; ".join(found.notes))
-    return {"report": found.to_json(), "tables": tabled([table])}
+        )
+        if row["measures"]:
+            cells: list[Any] = []
+            for measure, value in row["measures"].items():
+                cells += [value, row["dense"][measure], f"{row['kept'][measure]:.3f}", chance(row["p_values"][measure])]
+            retrieved.append((*name, *cells, f"{row['spearman']:.3f}"))
+    head = ("lexicon", "k", "NMSE", "NMSE, queries", "cosine", "active", "5 to 95 %", "active, queries", "live")
+    kept = tuple(cell for name in report["dense"] for cell in (name, "dense", "kept", "p"))
+    return [
+        Table(
+            "states rebuilt from their concepts",
+            head,
+            tuple(states),
+            "active: concepts a state has, the mean and its spread; live: concepts that any state has; "
+            + "; ".join(report["notes"]),
+        ),
+        Table(
+            "retrieval with rebuilt vectors",
+            ("lexicon", "k", *kept, "Spearman"),
+            tuple(retrieved),
+            "kept: the share of dense; p: paired t-test against it; Spearman: of whole rankings with those of dense",
+        ),
+    ]
 
 
 def _fidelity_figures(result: Result) -> list[Figure]:
@@ -72,20 +96,25 @@ def _faithfulness(study: Study) -> Result:
         draws=study.sizes.draws,
         progress=study.progress,
     )
+    return {"report": found.to_json()}
+
+
+def _faithfulness_tables(result: Result) -> list[Table]:
     tables = []
     orders = ("explained", "random", "any", "weakest")
-    for each in found.recipes:
-        rows = []
-        for trial in each.trials:
-            row: list[Any] = [trial.watched, trial.side, trial.way]
-            for name in ("score", "place"):
-                row += [f"{getattr(trial.curves[order], f'{name}_area'):.3f}" for order in orders]
-                row.append(chance(trial.p_values["random"][name]))
-            rows.append(tuple(row))
-        head = ("watched", "side", "way", *orders, "p", *(f"{order}, 1/rank" for order in orders), "p")
-        title = f"{each.recipe}: areas under the curves, {each.pairs} queries, {each.concepts:.0f} concepts each"
-        tables.append(Table(title, head, tuple(rows), each.note))
-    return {"report": found.to_json(), "tables": tabled(tables)}
+    for each in result["report"]["recipes"]:
+        for name, called in (("score", "scores"), ("place", "1 / rank")):
+            rows = []
+            for trial in sorted(each["trials"], key=lambda trial: (trial["watched"], trial["way"], trial["side"])):
+                areas = (f"{trial['curves'][order][f'{name}_area']:.3f}" for order in orders)
+                tests = (chance(trial["p_values"][order][name]) for order in ("random", "any"))
+                rows.append((trial["watched"], trial["way"], trial["side"], *areas, *tests))
+            title = f"{each['recipe']}: areas under the curves of {called}"
+            sizes = f"{each['pairs']} queries, {each['concepts']:.0f} concepts an explanation"
+            note = f"{sizes}; p: explained against the other, paired t-test over queries"
+            head = ("watched", "way", "side", *orders, "p, random", "p, any")
+            tables.append(Table(title, head, tuple(rows), "; ".join(part for part in (note, each["note"]) if part)))
+    return tables
 
 
 def _faithfulness_figures(result: Result) -> list[Figure]:
@@ -117,8 +146,12 @@ def _names(study: Study) -> Result:
     for lexicon in {system.lexicon.hash: system.lexicon for system in study.systems}.values():
         questions = exams.prepare(held, plan, lexicon=lexicon, encoder=study.encoder, collection=study.collection)
         reports.append(exams.report(questions, [words, embedding], likeness=[words], progress=study.progress).to_dict())
+    return {"texts": len(held), "documents": len(texts), "reports": reports}
+
+
+def _names_tables(result: Result) -> list[Table]:
     tables = []
-    for report in reports:
+    for report in result["reports"]:
         rows = tuple(
             (
                 outcome["task"],
@@ -134,9 +167,9 @@ def _names(study: Study) -> Result:
             for outcome in report["outcomes"]
         )
         head = ("task", "group", "judge", "questions", "right", "95 %", "control", "chance", "p")
-        title = f"{report['lexicon']}: names tested on {len(held):,} of {len(texts):,} documents"
+        title = f"{report['lexicon']}: names tested on {result['texts']:,} of {result['documents']:,} documents"
         tables.append(Table(title, head, rows, "control: the same with other concepts' names; p: against the control"))
-    return {"reports": reports, "tables": tabled(tables)}
+    return tables
 
 
 def _names_figures(result: Result) -> list[Figure]:
@@ -155,18 +188,20 @@ SECTIONS = (
         "Are the codes faithful?",
         "How much of the encoder's states, and of retrieval with them, do their concepts keep?",
         _fidelity,
+        _fidelity_tables,
         _fidelity_figures,
-        "States are rebuilt from their concepts. NMSE is the squared error over that of a guess that knows only the "
-        "mean. Retrieval is by the cosine of rebuilt vectors on both sides. The paper's NMSE is of other embeddings, "
-        "and not to be compared digit by digit.",
+        reading="States are rebuilt from their concepts. NMSE is the squared error over that of a guess that knows "
+        "only the mean. Retrieval is by the cosine of rebuilt vectors on both sides. The paper's NMSE is of other "
+        "embeddings, and not to be compared digit by digit.",
     ),
     Section(
         "faithfulness",
         "Are explanations faithful?",
         "Does a document fall when the concepts that explain it are taken away, and faster than at random?",
         _faithfulness,
+        _faithfulness_tables,
         _faithfulness_figures,
-        "In the index a score is the sum of its concepts' parts, so its fall is arithmetic and only ranks can "
+        reading="In the index a score is the sum of its concepts' parts, so its fall is arithmetic and only ranks can "
         "surprise. The dense retriever knows nothing of concepts: there a concept is taken from the text's own vector "
         "through the decoder, and all that no concept explains stays. Low areas under deletion and high ones under "
         "insertion are faithful. Random takes the same concepts in random order; any takes concepts of the text "
@@ -177,9 +212,10 @@ SECTIONS = (
         "Are the names true?",
         "Do the names tell which texts have a concept, and which passage a person is looking at?",
         _names,
+        _names_tables,
         _names_figures,
-        "The judges are offline: one compares words, the other is the encoder itself, which judges its own features. "
-        "The paper's figures are by a large language model and by people; what they share with ours is the control "
-        "and the level of chance.",
+        reading="The judges are offline: one compares words, the other is the encoder itself, which judges its own "
+        "features. The paper's figures are by a large language model and by people; what they share with ours is the "
+        "control and the level of chance.",
     ),
 )

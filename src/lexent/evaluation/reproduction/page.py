@@ -8,7 +8,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from lexent.evaluation.analyses.table import Table
+from lexent.evaluation.analyses.table import Cell, Table, shown
 
 STYLE = "page.css"
 """Beside this file."""
@@ -54,8 +54,8 @@ def page(head: dict[str, Any], parts: Sequence[Part], *, command: str, date: str
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         '<div class="sheet">\n<header>\n<p class="kind">Reproduction report</p>\n'
         f"<h1>{escape(title)}</h1>\n<p>{escape(head['source'])}. The paper measured {escape(head['setting'])}. "
-        "Here its analyses are made again on another collection, encoder and lexicon; what the paper reports stands "
-        f'beside, where it does.</p>\n<dl class="facts">{listed}</dl>\n</header>\n'
+        "Here its analyses are made again with the collection, encoder and lexicons below; what the paper reports "
+        f'stands beside, where it reports it.</p>\n<dl class="facts">{listed}</dl>\n</header>\n'
         f'<nav aria-label="Contents"><ol>{contents}</ol></nav>\n<main>\n'
         + "\n".join(_section(part) for part in parts)
         + f"\n</main>\n<footer><p>Made by Lexent {escape(version)}: <code>{escape(command)}</code></p></footer>\n"
@@ -75,14 +75,14 @@ def _section(part: Part) -> str:
         body.append(f'<p class="reading">{escape(part.reading)}</p>')
     if part.published:
         body.append('<div class="paper"><h3>What the paper reports</h3>')
-        body += [f"<h4>{escape(_capital(table.title))}</h4>{_table(table)}" for table in part.published]
+        body += [f"<h4>{escape(_capital(table.title))}</h4>{_table(table, printed=True)}" for table in part.published]
         body.append("</div>")
     return "\n".join([*body, "</section>"])
 
 
-def _table(table: Table) -> str:
-    """Columns of words on the left, of numbers on the right."""
-    text = table.text()
+def _table(table: Table, *, printed: bool = False) -> str:
+    """Columns of words on the left, of numbers on the right. printed: with the digits that the paper prints."""
+    text = [[_printed(cell) for cell in row] for row in table.rows] if printed else table.text()
     worded = [column == 0 or any(_is_word(row[column]) for row in text) for column in range(len(table.head))]
 
     def cells(row: Sequence[str], tag: str) -> str:
@@ -96,11 +96,17 @@ def _table(table: Table) -> str:
     return f'<div class="wide"><table>{top}<tbody>{rows}</tbody></table></div>{note}'
 
 
+def _printed(cell: Cell) -> str:
+    """Three places, or four where the paper has them."""
+    return f"{cell:.3f}" if isinstance(cell, float) and round(cell, 3) == cell else shown(cell)
+
+
 def _is_word(cell: str) -> bool:
     return bool(cell) and cell.split()[0].strip("<+-%").replace(",", "").replace(".", "").rstrip("%").isalpha()
 
 
 def _capital(text: str) -> str:
-    """The first letter large, unless the word is a name that is written small."""
-    first = text.split(" ", 1)[0].rstrip(":,")
-    return text if "-" in first or any(letter.isupper() for letter in first[1:]) else text[:1].upper() + text[1:]
+    """The first letter large, unless the first word is a name or a sign."""
+    first = text.split(" ", 1)[0]
+    named = first.endswith(":") or "-" in first or len(first) == 1 or any(letter.isupper() for letter in first)
+    return text if named else text[:1].upper() + text[1:]

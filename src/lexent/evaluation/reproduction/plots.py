@@ -28,7 +28,7 @@ def bars(values: Mapping[str, float], *, label: str, ours: Collection[str] = ())
         axes.barh(names, [values[name] for name in names], color=[colour(name) for name in names], height=0.62)
         for place, name in enumerate(names):
             weight = "bold" if name in ours else "normal"
-            axes.text(values[name], place, f"  {values[name]:.3f}", va="center", fontsize=9.5, weight=weight)
+            _beside(axes, f"{values[name]:.3f}", (values[name], place), weight=weight)
         axes.set_xlim(0, max(values.values(), default=1.0) * 1.12 or 1)
         axes.set_xlabel(label)
         axes.grid(axis="y", visible=False)
@@ -58,7 +58,7 @@ def scatter(points: Mapping[str, tuple[float, float]], *, x_label: str, y_label:
         axes.set_xscale("log")
         for place, (name, (x, y)) in enumerate(points.items()):
             axes.plot([x], [y], MARKERS[place % len(MARKERS)], color=colour(name, place), markersize=8)
-            axes.annotate(name, (x, y), xytext=(8, 0), textcoords="offset points", va="center")
+            _beside(axes, name, (x, y), weight="normal")
         low, high = min(x for x, _ in points.values()), max(x for x, _ in points.values())
         axes.set_xlim(low / 1.6, high * 3.5)
         axes.set_ylim(*spread([y for _, y in points.values()]))
@@ -192,6 +192,10 @@ def _lines(axes: Any, found: Mapping[str, Points], *, log: bool) -> None:
         axes.set_xscale("log")
         axes.minorticks_off()
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+
+
+def _beside(axes: Any, text: str, at: tuple[float, float], *, weight: str) -> None:
+    axes.annotate(text, at, xytext=(8, 0), textcoords="offset points", va="center", fontsize=9.5, weight=weight)
 
 
 def _words(axes: Any) -> None:

@@ -17,7 +17,7 @@ from lexent.artifact import disk_errors, lexent_version
 from lexent.errors import InputError, LexentError, MissingExtraError, NotFoundError
 from lexent.evaluation.reproduction.page import Part, page
 from lexent.evaluation.reproduction.papers import PAPERS
-from lexent.evaluation.reproduction.section import Section, table_of
+from lexent.evaluation.reproduction.section import Section
 from lexent.evaluation.reproduction.study import Study
 
 Told = Callable[[str, int, int], None]
@@ -146,7 +146,7 @@ def _part(section: Section, study: Study, found: dict[str, Any]) -> Part:
         section.name,
         section.title,
         section.asks,
-        tables=tuple(table_of(table) for table in result["tables"]),
+        tables=tuple(section.tables(result)),
         figures=tuple((figure.draw(), figure.caption) for figure in section.figures(result)),
         reading=section.reading,
         published=study.paper.tables.get(section.name, ()),

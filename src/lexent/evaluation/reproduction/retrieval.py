@@ -9,11 +9,11 @@ from lexent.evaluation.analyses import caps, categories, costs, ks, mismatch, pr
 from lexent.evaluation.analyses.table import Table, chance
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.reproduction import plots
-from lexent.evaluation.reproduction.section import Figure, Result, Section, analysed, tabled
+from lexent.evaluation.reproduction.section import Figure, Result, Section, analysed
 from lexent.evaluation.reproduction.study import Study
 
 
-def _scores(study: Study, collection: Collection, measures: tuple[str, ...]) -> tuple[Result, Table]:
+def _scores(study: Study, collection: Collection, measures: tuple[str, ...]) -> Result:
     """Every system's values, with tests against dense retrieval."""
     from lexent.evaluation import measures as scoring
 
@@ -22,36 +22,44 @@ def _scores(study: Study, collection: Collection, measures: tuple[str, ...]) -> 
     for system in study.every:
         run = system.run(collection, depth=1000, progress=study.progress)
         found[system.name] = scoring.score(collection.qrels, run, wanted)
-    dense = found["dense"]
-    values = {name: scores.means for name, scores in found.items()}
-    p_values = {
-        name: {measure: scoring.p_value(each, dense.per_query[measure]) for measure, each in scores.per_query.items()}
-        for name, scores in found.items()
-        if name != "dense"
+    dense = found["dense"].per_query
+    return {
+        "collection": collection.name,
+        "documents": len(collection.documents),
+        "queries": len(collection.queries),
+        "ours": [system.name for system in study.systems],
+        "values": {name: scores.means for name, scores in found.items()},
+        "p_values": {
+            name: {measure: scoring.p_value(each, dense[measure]) for measure, each in scores.per_query.items()}
+            for name, scores in found.items()
+            if name != "dense"
+        },
     }
+
+
+def _score_tables(result: Result) -> list[Table]:
+    dense = result["values"]["dense"]
     rows = []
-    for name, means in values.items():
+    for name, means in result["values"].items():
         row: list[Any] = [name]
         for measure, value in means.items():
-            share = value / dense.means[measure] if dense.means[measure] else 0.0
-            row += [value, f"{share:.3f}", chance(p_values.get(name, {}).get(measure))]
+            share = value / dense[measure] if dense[measure] else 0.0
+            row += [value, f"{share:.3f}", chance(result["p_values"].get(name, {}).get(measure))]
         rows.append(tuple(row))
-    head = ("system", *(cell for measure in values["dense"] for cell in (measure, "of dense", "p")))
-    size = f"{len(collection.documents):,} documents, {len(collection.queries):,} queries"
-    table = Table(f"{collection.name} ({size})", head, tuple(rows), "p: paired t-test against dense, over queries")
-    return {"values": values, "p_values": p_values}, table
+    head = ("system", *(cell for measure in dense for cell in (measure, "of dense", "p")))
+    size = f"{result['documents']:,} documents, {result['queries']:,} queries"
+    note = "of dense: the share of its value; p: paired t-test against dense, over queries"
+    return [Table(f"every system on {result['collection']}: {size}", head, tuple(rows), note)]
 
 
 def _quality(study: Study) -> Result:
-    result, table = _scores(study, study.collection, study.measures)
-    return {**result, "ours": [system.name for system in study.systems], "tables": tabled([table])}
+    return _scores(study, study.collection, study.measures)
 
 
 def _limit(study: Study) -> Result:
     from lexent.evaluation.limit import limit
 
-    result, table = _scores(study, limit(study.sizes.limit), ("R@2", "R@10", "R@20", "R@100"))
-    return {**result, "tables": tabled([table])}
+    return _scores(study, limit(study.sizes.limit), ("R@10", "R@2", "R@20", "R@100"))
 
 
 def _each(analysis: Any, study: Study) -> Result:
@@ -144,18 +152,20 @@ SECTIONS = (
         "Retrieval quality",
         "How good are the rankings, beside dense retrieval and BM25?",
         _quality,
+        _score_tables,
         _bars,
-        "The encoder, the lexicon and the collection differ from the paper's, so its values are not to be compared "
-        "with ours; the shares of dense retrieval are.",
+        reading="The encoder, the lexicon and the collection differ from the paper's, so its values are not to be "
+        "compared with ours; the shares of dense retrieval are.",
     ),
     Section(
         "limit",
         "LIMIT: what one vector cannot express",
         "Can every pair of a few documents be the answer to some query?",
         _limit,
+        _score_tables,
         _bars,
-        "A collection of our own in the form of LIMIT, made anew from a seed, and smaller than the paper's: recall at "
-        "a depth is easier here. It does not depend on the collection of this report.",
+        reading="A collection of our own in the form of LIMIT, made anew from a seed, and smaller than the paper's: "
+        "recall at a depth is easier here. It does not depend on the collection of this report.",
         papers=("latent-terms",),
     ),
     Section(
@@ -163,24 +173,24 @@ SECTIONS = (
         "Queries that BM25 misses",
         "What is lost on the queries whose relevant documents share few words with them?",
         partial(_together, mismatch),
-        _missed,
-        "The sets are chosen by BM25's failure, so BM25 has 0 there by construction up to the depth. Small sets say "
-        "little: their sizes stand in brackets.",
+        figures=_missed,
+        reading="The sets are chosen by BM25's failure, so it has 0 there by construction, up to their depth. Small "
+        "sets say little: their sizes stand in brackets.",
     ),
     Section(
         "cost",
         "Quality and cost",
         "What does a query cost, and how large is the index?",
         partial(_together, costs),
-        _costs,
-        "Sizes are of this collection as Lexent packs it; the paper's are of 8.8 million passages.",
+        figures=_costs,
+        reading="Sizes are of this collection as Lexent packs it; the paper's are of 8.8 million passages.",
     ),
     Section(
         "caps",
         "Concepts a document keeps",
         "How many concepts a document are enough?",
         partial(_each, caps),
-        partial(_swept, x_label="concepts a document keeps"),
+        figures=partial(_swept, x_label="concepts a document keeps"),
     ),
     Section(
         "idf",
@@ -193,8 +203,8 @@ SECTIONS = (
         "Concepts a state is coded with",
         "How does quality change with k, for one lexicon?",
         partial(_each, ks),
-        partial(_swept, x_label="k, concepts a state"),
-        "One lexicon used with several k; the papers train a lexicon for each.",
+        figures=partial(_swept, x_label="k, concepts a state"),
+        reading="One lexicon used with several k; the papers train a lexicon for each.",
     ),
     Section(
         "tuned",
@@ -208,14 +218,14 @@ SECTIONS = (
         "Without the most frequent concepts",
         "Can queries ignore the most frequent concepts?",
         partial(_each, pruning),
-        partial(_swept, x_label="percent of the concepts left out", log=False),
+        figures=partial(_swept, x_label="percent of the concepts left out", log=False),
     ),
     Section(
         "zipf",
         "Rank and frequency",
         "Are concepts spread over documents as words are?",
         lambda study: analysed([zipf(study.collection, study.systems, progress=study.progress)]),
-        _zipf,
+        figures=_zipf,
     ),
     Section(
         "categories",
@@ -224,7 +234,7 @@ SECTIONS = (
         lambda study: analysed(
             categories(study.collection, system, progress=study.progress) for system in study.systems
         ),
-        _kinds,
-        "Kinds are told apart by counting which words activate a concept, not by a language model.",
+        figures=_kinds,
+        reading="Kinds are told apart by counting which words activate a concept, not by a language model.",
     ),
 )

@@ -10,7 +10,7 @@ from lexent.evaluation.analyses.table import Analysis, Table
 from lexent.evaluation.reproduction.study import Study
 
 Result = dict[str, Any]
-"""What a section measured, as plain values: "tables", and under other names whatever its plots need."""
+"""What a section measured, as plain values; its tables and plots are made of nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,14 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """How one question is answered. What `measure` gives is kept on disk, so `figures` must need nothing else."""
+    """How one question is answered. What `measure` gives is kept on disk."""
 
     name: str
     title: str
     asks: str
     """One sentence: what it asks."""
     measure: Callable[[Study], Result]
+    tables: Callable[[Result], list[Table]] = lambda result: [table_of(table) for table in result["tables"]]
     figures: Callable[[Result], list[Figure]] = lambda result: []
     reading: str = ""
     """How to read it, and what it cannot show."""
@@ -39,17 +40,12 @@ class Section:
     """Counted up when the meaning of a result changes."""
 
 
-def tabled(tables: Iterable[Table]) -> list[dict[str, Any]]:
-    """Tables as plain values."""
-    return [asdict(table) for table in tables]
-
-
 def analysed(parts: Iterable[Analysis]) -> Result:
     """What analyses found, as a result."""
     found = list(parts)
     return {
         "parts": [part.to_json() for part in found],
-        "tables": tabled(table for part in found for table in part.tables()),
+        "tables": [asdict(table) for part in found for table in part.tables()],
     }
 
 
