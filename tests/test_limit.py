@@ -12,7 +12,7 @@ from lexent.encoders import Encoder
 from lexent.errors import InputError
 from lexent.evaluation import beir, evaluate, load
 from lexent.evaluation.limit import LIKES, PAIRS, RELEVANT, limit
-from lexent.evaluation.limit_words import THINGS
+from lexent.evaluation.limit_words import ENDINGS, FIRST_NAMES, STEMS, THINGS
 
 
 def likes(text: str) -> set[str]:
@@ -51,6 +51,8 @@ def test_a_seed_makes_one_collection_and_a_larger_one_holds_it() -> None:
 def test_things_are_all_different() -> None:
     assert len(set(THINGS)) == len(THINGS) >= PAIRS + 10 * LIKES
     assert all(thing == thing.lower() for thing in THINGS)
+    surnames = {f"{stem}{ending}".lower() for stem in STEMS for ending in ENDINGS}
+    assert not {*surnames, *map(str.lower, FIRST_NAMES)} & set(THINGS), "a name would match a query"
     plain = Counter(thing.removesuffix("s") for thing in THINGS)
     assert [thing for thing, count in plain.items() if count > 1] == [], "one of a thing and many of it are the same"
 

@@ -70,7 +70,7 @@ THINGS = _words("""
     cress cucumbers endives fennel garlic gherkins horseradish kale kohlrabi leeks lentils lettuces mushrooms okra
     onions parsnips peas potatoes pumpkins radishes shallots sorrel soybeans spinach sprouts squashes swedes
     tomatoes truffles turnips watercress yams almonds cashews hazelnuts macadamias peanuts pecans pistachios walnuts
-    barley buckwheat maize millet oats quinoa rice rye sorghum spelt wheat
+    buckwheat maize millet oats quinoa rice rye sorghum spelt wheat
 
     aniseed basil caraway cardamom cayenne chervil cinnamon cloves coriander cumin dill ginger lemongrass liquorice
     mace marjoram mint mustard nutmeg oregano paprika parsley peppercorns rosemary saffron sage sesame sumac tamarind
