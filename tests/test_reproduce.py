@@ -134,6 +134,16 @@ def test_what_is_done_is_kept_and_a_change_makes_it_again(tmp_path: Path) -> Non
     assert reproduce(study(measures=("RR@10",)), tmp_path / "r", only=["quality"]).kept == ()
 
 
+def test_sizes_count_only_where_they_are_used() -> None:
+    few, many = study(), study(sizes=Sizes(queries=9, draws=2, texts=40, concepts=10, questions=5, limit=60))
+    same = {
+        section.name: few.key(section.name, version=1, sizes=section.sizes)
+        == many.key(section.name, version=1, sizes=section.sizes)
+        for section in every_section("latent-terms")
+    }
+    assert [name for name, kept in same.items() if not kept] == ["faithfulness"]
+
+
 def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sections = {section.name: section for section in every_section("clsr")}
 

@@ -124,7 +124,7 @@ def fidelity(
                     "{}: token states of {:,} of {:,} documents and of {:,} of {:,} queries; its retrieval, and dense "
                     "retrieval beside it, is among these documents".format(each.name, *counts)
                 )
-                beside = _Dense.of(part, model, measures=wanted, progress=progress)
+                beside = dense.within(part)
             rows += _tokens(part, each, model, ks=ks, dense=beside, notes=notes, progress=progress)
     if not rows:
         raise InputError("; ".join(notes))
@@ -175,13 +175,28 @@ class _Dense:
         documents = baselines.pooled_states(encoder, collection.texts, kind="document", progress=progress)
         texts = list(collection.queries.values())
         queries = baselines.pooled_states(encoder, texts, kind="query", progress=progress)
-        run = baselines.dense(collection, encoder, k=_depth(measures))
+        return _Dense._scored(collection, documents, queries, measures)
+
+    @staticmethod
+    def _scored(
+        collection: Collection, documents: NDArray[np.float32], queries: NDArray[np.float32], measures: list[Any]
+    ) -> _Dense:
+        block = _block(len(queries))
+        blocks = (unit(documents[start : start + block]) for start in range(0, len(documents), block))
+        positions, scores = nearest(unit(queries), blocks, k=_depth(measures) + 1)
+        run = from_top(collection, positions, scores=scores, depth=_depth(measures))
         return _Dense(collection, documents, queries, measures, scoring.score(collection.qrels, run, measures))
+
+    def within(self, part: Collection) -> _Dense:
+        """The same among some of the documents and queries; nothing is encoded again."""
+        places = {document.id: at for at, document in enumerate(self.collection.documents)}
+        asked = {query: at for at, query in enumerate(self.collection.queries)}
+        documents = self.documents[[places[document.id] for document in part.documents]]
+        return _Dense._scored(part, documents, self.queries[[asked[query] for query in part.queries]], self.measures)
 
     @property
     def block(self) -> int:
-        """Documents at a time: no more than some 30 million scores are held."""
-        return max(1, min(baselines.CHUNK // max(len(self.queries), 1), 1 << 16))
+        return _block(len(self.queries))
 
 
 def _pooled(
@@ -294,6 +309,11 @@ def _lexicons(given: Any, encoder: EncoderLike) -> list[Lexicon]:
 def _usual(lexicon: Lexicon) -> list[int]:
     own = lexicon.sae.config.k
     return sorted({max(own // 4, 1), max(own // 2, 1), own})
+
+
+def _block(n_queries: int) -> int:
+    """Documents at a time: no more than some 30 million scores are held."""
+    return max(1, min(baselines.CHUNK // max(n_queries, 1), 1 << 16))
 
 
 def _known(lexicon: Lexicon, ks: Sequence[int], notes: list[str]) -> list[int]:

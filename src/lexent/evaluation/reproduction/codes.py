@@ -193,6 +193,7 @@ SECTIONS = (
         reading="States are rebuilt from their concepts. NMSE is the squared error over that of a guess that knows "
         "only the mean. Retrieval is by the cosine of rebuilt vectors on both sides. The paper's NMSE is of other "
         "embeddings, and not to be compared digit by digit.",
+        sizes=("tokens",),
     ),
     Section(
         "faithfulness",
@@ -206,6 +207,7 @@ SECTIONS = (
         "through the decoder, and all that no concept explains stays. Low areas under deletion and high ones under "
         "insertion are faithful. Random takes the same concepts in random order; any takes concepts of the text "
         "whether they explain the hit or not. The papers do not report this.",
+        sizes=("queries", "draws"),
     ),
     Section(
         "names",
@@ -217,5 +219,6 @@ SECTIONS = (
         reading="The judges are offline: one compares words, the other is the encoder itself, which judges its own "
         "features. The paper's figures are by a large language model and by people; what they share with ours is the "
         "control and the level of chance.",
+        sizes=("texts", "concepts", "questions"),
     ),
 )

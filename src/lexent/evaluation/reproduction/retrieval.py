@@ -167,6 +167,7 @@ SECTIONS = (
         reading="A collection of our own in the form of LIMIT, made anew from a seed, and smaller than the paper's: "
         "recall at a depth is easier here. It does not depend on the collection of this report.",
         papers=("latent-terms",),
+        sizes=("limit",),
     ),
     Section(
         "mismatch",

@@ -94,8 +94,8 @@ class Study:
         """The paper's recipes, the other recipes, and the baselines."""
         return [*self.systems, *self.others, *(self.bench.system(name) for name in BASELINES)]
 
-    def key(self, section: str, version: int) -> str:
-        """A hash over everything that a section's result depends on."""
+    def key(self, section: str, *, version: int, sizes: tuple[str, ...] = ()) -> str:
+        """A hash over everything that a section's result depends on. sizes: those of `Sizes` that count there."""
         from lexent.artifact import lexent_version
 
         latent = [*self.systems, *self.others]
@@ -110,7 +110,7 @@ class Study:
             "systems": [(system.name, system.recipe.to_dict(), system.lexicon.hash) for system in latent],
             "names": [_names(system) for system in self.systems] if section in ("names", "categories") else None,
             "measures": self.measures,
-            "sizes": [getattr(self.sizes, name) for name in Sizes.__dataclass_fields__],
+            "sizes": {name: getattr(self.sizes, name) for name in sizes},
             "texts": self._texts(),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
