@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from lexent.indexing.snapshot import Snapshot
 
 Method = Literal["rocchio", "rm3"]
+WEIGHT, MARKED_WEIGHT = 0.2, 0.6
+"""How much concepts gain by default: from first hits, which may be wrong, and from documents that a caller marked."""
 BATCH = 1024
 """Queries whose documents are held at once."""
 
@@ -39,12 +41,13 @@ class Feedback:
 
     method: Method = "rocchio"
     """How: rocchio or rm3."""
-    documents: int = 5
+    documents: int = 10
     """How many of the first hits to learn from."""
-    concepts: int = 50
+    concepts: int = 300
     """How many concepts may gain weight, at most."""
-    weight: float = 0.5
-    """How much they gain: for rocchio over the query's own weight, for rm3 the share of the whole, below 1."""
+    weight: float | None = None
+    """How much they gain: for rocchio over the query's own weight, for rm3 the share of the whole; 0.2 where it is left
+    out, and 0.6 where documents are marked."""
     focus: float = 20.0
     """How much less a hit counts that scores less than the best: its share of the best score, to this power."""
     against: float = 0.5
@@ -56,9 +59,13 @@ class Feedback:
         _check(self.concepts >= 1, "concepts", self.concepts, "1 or more")
         highest = np.nextafter(1, 0) if self.method == "rm3" else np.finfo(np.float32).max
         bound = "from 0 to below 1 for rm3" if self.method == "rm3" else "0 or more"
-        _check(bool(0 <= self.weight <= highest), "weight", self.weight, bound)
+        _check(self.weight is None or bool(0 <= self.weight <= highest), "weight", self.weight, bound)
         _check(0 <= self.focus <= 1000, "focus", self.focus, "from 0 to 1000")
         _check(0 <= self.against <= 1, "against", self.against, "from 0 to 1")
+
+    def strength(self, *, marked: bool) -> float:
+        """The weight, or the default for documents that are marked or not."""
+        return (MARKED_WEIGHT if marked else WEIGHT) if self.weight is None else self.weight
 
     @staticmethod
     def of(given: Feedback | int) -> Feedback:
@@ -150,6 +157,7 @@ def expansions(
     marked = marked or Marked()
     factors = searcher.factors if factors is None else factors
     never = np.array(sorted(blocked), np.int64)
+    weight = feedback.strength(marked=bool(marked.like or marked.unlike))
     for start in range(0, len(queries), BATCH):
         part = queries.take(np.arange(start, min(start + BATCH, len(queries))))
         first = searcher.top_weighted(part, feedback.documents + 1 if skipped else feedback.documents, allowed=allowed)
@@ -170,7 +178,8 @@ def expansions(
             model = _model(liked, one.trust, factors, feedback.method)
             against = np.full(len(unliked), feedback.against / max(len(unliked), 1))
             model -= _model(unliked, against, factors, feedback.method)
-            gains = _gains(query, _strongest(model, query, factors, never, feedback.concepts), factors, feedback)
+            kept = _strongest(model, query, factors, never, feedback.concepts)
+            gains = _gains(query, kept, factors, feedback.method, weight)
             yield _expansion(ids, weights, gains, np.array((*one.liked, *one.unliked), np.int64), liked, unliked)
 
 
@@ -207,15 +216,19 @@ def _model(
 
 
 def _gains(
-    query: NDArray[np.float64], model: NDArray[np.float64], factors: NDArray[np.float64], feedback: Feedback
+    query: NDArray[np.float64],
+    model: NDArray[np.float64],
+    factors: NDArray[np.float64],
+    method: Method,
+    weight: float,
 ) -> NDArray[np.float64]:
     """float64[n_concepts]: what each concept's final weight gains."""
-    if feedback.method == "rocchio":
-        own, whole, weight = np.sqrt((query**2).sum()), np.sqrt((model**2).sum()), feedback.weight
+    if method == "rocchio":
+        own, whole = np.sqrt((query**2).sum()), np.sqrt((model**2).sum())
     else:
         idf = np.where(factors > 0, factors, np.inf)
         own, whole = (query / idf).sum(), np.abs(model / idf).sum()
-        weight = feedback.weight / (1 - feedback.weight)
+        weight = weight / (1 - weight)
     return model * (weight * own / whole) if whole > 0 else model
 
 
