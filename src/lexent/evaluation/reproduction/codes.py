@@ -58,8 +58,13 @@ def _fidelity_tables(result: Result) -> list[Table]:
             "states rebuilt from their concepts",
             head,
             tuple(states),
-            "active: concepts a state has, the mean and its spread; live: concepts that any state has; "
-            + "; ".join(report["notes"]),
+            "; ".join(
+                (
+                    "active: concepts a state has, the mean and its spread",
+                    "live: concepts that any has",
+                    *report["notes"],
+                )
+            ),
         ),
         Table(
             "retrieval with rebuilt vectors",
@@ -191,7 +196,7 @@ SECTIONS = (
         _fidelity_tables,
         _fidelity_figures,
         reading="States are rebuilt from their concepts. NMSE is the squared error over that of a guess that knows "
-        "only the mean. Retrieval is by the cosine of rebuilt vectors on both sides. The paper's NMSE is of other "
+        "only the mean. Retrieval is by the cosine of rebuilt vectors on both sides. CL-SR's NMSE is of other "
         "embeddings, and not to be compared digit by digit.",
         sizes=("tokens",),
     ),
@@ -217,7 +222,7 @@ SECTIONS = (
         _names_tables,
         _names_figures,
         reading="The judges are offline: one compares words, the other is the encoder itself, which judges its own "
-        "features. The paper's figures are by a large language model and by people; what they share with ours is the "
+        "features. CL-SR's figures are by a large language model and by people; what they share with ours is the "
         "control and the level of chance.",
         sizes=("texts", "concepts", "questions"),
     ),

@@ -9,7 +9,7 @@ from typing import Any
 
 from lexent.errors import MissingExtraError
 
-INK, MUTED, LINE = "#1a2b00", "#1a2b01", "#1a2b02"
+INK, MUTED, LINE, PAPER = "#1a2b00", "#1a2b01", "#1a2b02", "#1a2b03"
 SERIES = tuple(f"#1a2b1{number}" for number in range(7))
 """Stand-ins that no plot would use by itself: the page's stylesheet says what they are."""
 
@@ -111,8 +111,9 @@ def inline(svg: str, label: str) -> str:
     head = f'<svg role="img" aria-label="{escape(label)}" style="width:{wide:.0f}pt" '
     svg = re.sub(r'<svg (xmlns:xlink="[^"]*" )?width="[^"]*" height="[^"]*" ', head, svg, count=1)
     svg = re.sub(r' xmlns(:xlink)?="[^"]*"| version="1.1"', "", svg)
-    for stand_in, meant in {INK: "currentColor", MUTED: "var(--muted)", LINE: "var(--line)"}.items():
-        svg = svg.replace(stand_in, meant)
+    svg = svg.replace(INK, "currentColor")
+    for stand_in, meant in ((MUTED, "muted"), (LINE, "line"), (PAPER, "paper")):
+        svg = svg.replace(stand_in, f"var(--{meant})")
     for number, stand_in in enumerate(SERIES):
         svg = svg.replace(stand_in, f"var(--c{number})")
     return svg

@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from lexent.evaluation.reproduction.drawing import BLUE, GREY, INK, MUTED, ORANGE, RED, SERIES, Sheet, colour, spread
+from lexent.evaluation.reproduction.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    MUTED,
+    ORANGE,
+    PAPER,
+    RED,
+    Sheet,
+    colour,
+    spread,
+)
 
 Points = Sequence[tuple[float, float]]
 MARKERS = "osD^vP"
 WIDE = 8.6
 """Inches: the width of the page's column."""
+
+KINDS = {"lexical": BLUE, "narrow": GREEN, "broad": ORANGE}
+"""Of concepts; others are grey."""
 
 ORDERS = {
     "explained": ("strongest first", BLUE, "-", 2.4),
@@ -55,7 +70,7 @@ def scatter(points: Mapping[str, tuple[float, float]], *, x_label: str, y_label:
     """A point a system, with its name beside it."""
     with Sheet(WIDE, 3.2) as sheet:
         axes = sheet.axes[0]
-        axes.set_xscale("log")
+        _plain_log(axes)
         for place, (name, (x, y)) in enumerate(points.items()):
             axes.plot([x], [y], MARKERS[place % len(MARKERS)], color=colour(name, place), markersize=8)
             _beside(axes, name, (x, y), weight="normal")
@@ -102,7 +117,11 @@ def rank_frequency(found: Mapping[str, Points]) -> str:
     with Sheet(WIDE, 3.6) as sheet:
         axes = sheet.axes[0]
         for place, (name, points) in enumerate(found.items()):
-            axes.loglog(*zip(*points, strict=True), color=colour(name, place), label=name)
+            axes.plot(*zip(*points, strict=True), color=colour(name, place), label=name)
+        _plain_log(axes)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(axes.xaxis.get_major_formatter())
+        axes.minorticks_off()
         axes.set_xlabel("rank of the term")
         axes.set_ylabel("documents that have it")
         sheet.legend()
@@ -116,15 +135,13 @@ def shares(rows: Mapping[str, Mapping[str, float]]) -> str:
         names = list(rows)[::-1]
         kinds = list(next(iter(rows.values())))
         left = [0.0] * len(names)
-        for place, kind in enumerate(kinds):
+        for kind in kinds:
             widths = [rows[name][kind] for name in names]
-            axes.barh(
-                names, widths, left=left, color=(*SERIES[:1], *SERIES[2:5], GREY)[place % 5], label=kind, height=0.62
-            )
+            axes.barh(names, widths, left=left, color=KINDS.get(kind, GREY), label=kind, height=0.62)
             for at, width in enumerate(widths):
                 if width >= 0.06:
                     middle = left[at] + width / 2
-                    axes.text(middle, at, f"{width:.0%}", ha="center", va="center", fontsize=9, color="#ffffff")
+                    axes.text(middle, at, f"{width:.0%}", ha="center", va="center", fontsize=9, color=PAPER)
             left = [start + width for start, width in zip(left, widths, strict=True)]
         axes.set_xlim(0, 1)
         axes.xaxis.set_visible(False)
@@ -192,6 +209,15 @@ def _lines(axes: Any, found: Mapping[str, Points], *, log: bool) -> None:
         axes.set_xscale("log")
         axes.minorticks_off()
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+
+
+def _plain_log(axes: Any) -> None:
+    """A logarithmic axis with numbers as they are read."""
+    from matplotlib.ticker import FuncFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.minorticks_off()
 
 
 def _beside(axes: Any, text: str, at: tuple[float, float], *, weight: str) -> None:

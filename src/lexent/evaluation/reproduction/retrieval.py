@@ -97,6 +97,8 @@ def _missed(result: Result) -> list[Figure]:
     found = result["parts"][0]
     measure = next(iter(next(iter(found["values"].values()))))
     sets = [each for each in found["sets"] if each["size"]]
+    if not sets:
+        return []
     names = ["all queries", *(f"missed@{each['depth']} ({each['size']})" for each in sets)]
     values = {
         system: [means[measure], *(each["values"][system][measure] for each in sets)]
@@ -184,7 +186,7 @@ SECTIONS = (
         "What does a query cost, and how large is the index?",
         partial(_together, costs),
         figures=_costs,
-        reading="Sizes are of this collection as Lexent packs it; the paper's are of 8.8 million passages.",
+        reading="Sizes are of this collection: of Lexent's packed lists, of bm25s's arrays, and of float32 vectors.",
     ),
     Section(
         "caps",
