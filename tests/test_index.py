@@ -22,7 +22,7 @@ from lexent.indexing.manifest import stamped
 from lexent.search import Index, Searcher
 from lexent.types import Document
 
-NAMES = "band_lengths chunks codes df latents lengths maxima records shorts words"
+NAMES = "chunks codes df known lengths packed_with records shorts words"
 ARRAYS = NAMES.split(" ")
 FOLDER = "segments/000001"
 FILES = sorted(f"{FOLDER}/{name}" for name in ["documents.sqlite", *(f"{array}.npy" for array in ARRAYS)])
@@ -261,7 +261,7 @@ def test_a_newer_format_and_a_broken_manifest(path: Path) -> None:
     with pytest.raises(ArtifactError, match=r"lexent 7\.0, format 99; .*pip install -U lexent"):
         reopened(path)
     (path / "manifest.json").write_text(json.dumps({**manifest, "format": 1, "lexent": "0.1"}))
-    with pytest.raises(ArtifactError, match=r"format 1; this version reads from 2 on; build the index again"):
+    with pytest.raises(ArtifactError, match=r"format 1; this version reads from 3 on; build the index again"):
         reopened(path)
     (path / "manifest.json").write_text(json.dumps({**manifest, "counts": {}}))
     with pytest.raises(ArtifactError, match=r"manifest\.json changed since it was written"):

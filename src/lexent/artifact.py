@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """The newest form of artefact that this version writes and reads."""
 
 MANIFEST = "manifest.json"

@@ -19,10 +19,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.bits import popcount, trailing_zeros
+from lexent.indexing.heap import arrange as arrange
 from lexent.indexing.heap import offer
-from lexent.indexing.packing import BANDS, CHUNK, DENSE, GAPS, SPARSE, STRIDE, Lists, bitmap_words, locate
+from lexent.indexing.packing import CHUNK, DENSE, GAPS, SPARSE, STRIDE, Lists, bitmap_words, known_in, locate, row_of
 
-DAMAGED = -1
+DAMAGED, NEGATIVE = -1, -2
+"""What kernels say instead of giving a result."""
 SHARE = 0.6
 """Lists are added until the rest could add this share of the score to reach: more is less to read, more to look up."""
 SEEDS = 16
@@ -38,7 +40,7 @@ class Weights(NamedTuple):
 
     curve: NDArray[np.float32]  # [768]
     shifts: NDArray[np.uint8]  # [n_documents + CHUNK]
-    band_shifts: NDArray[np.uint8]  # [n_chunks, BANDS]: the highest of each band of a chunk
+    rises: NDArray[np.int64]  # [n_chunks]: the most that a shift rose since the chunk was packed
 
 
 class Scratch(NamedTuple):
@@ -56,10 +58,9 @@ def prepare(
     ids: NDArray[np.int32], weights: NDArray[np.float32], scale: float, size: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.float32], bool]:
     """A query's known latents that weigh something, ascending; their scaled weights; whether any is negative."""
-    order = np.argsort(ids)
     latents, scaled = np.empty(len(ids), np.uint32), np.empty(len(ids), np.float32)
     n, negative = 0, False
-    for place in order:
+    for place in np.argsort(ids):
         if 0 <= ids[place] < size and weights[place] != 0:
             latents[n], scaled[n] = ids[place], weights[place] * np.float32(scale)
             negative |= weights[place] < 0
@@ -69,8 +70,10 @@ def prepare(
 
 @njit(cache=True, nogil=True)
 def top(
-    query_ids: NDArray[np.uint32],
-    query_weights: NDArray[np.float32],
+    ids: NDArray[np.int32],
+    query: NDArray[np.float32],
+    scale: float,
+    size: int,
     lists: Lists,
     weights: Weights,
     allowed: NDArray[np.bool_],
@@ -82,9 +85,12 @@ def top(
 ) -> int:
     """Adds a segment's best documents to the heap `best`, `who`; state: how many it holds, and a score known reached.
 
-    Query ids ascend, the scaled weights are above 0. allowed: which documents count, empty for all. base: what the
-    segment's first document is called.
+    ids, query: the query's latents and weights; scale, size: see `prepare`. allowed: which documents count, empty for
+    all. base: what the segment's first document is called. NEGATIVE says that a weight is, and nothing was done.
     """
+    query_ids, query_weights, negative = prepare(ids, query, scale, size)
+    if negative:
+        return NEGATIVE
     n_query, k = len(query_ids), len(best)
     share = SHARE if k <= MANY else SHARE_OF_MANY
     rows = np.empty((n_query, 4), np.int64)
@@ -146,8 +152,10 @@ def top(
 
 @njit(cache=True, nogil=True)
 def top_of_few(
-    query_ids: NDArray[np.uint32],
-    query_weights: NDArray[np.float32],
+    ids: NDArray[np.int32],
+    query: NDArray[np.float32],
+    scale: float,
+    size: int,
     lists: Lists,
     weights: Weights,
     documents: NDArray[np.int64],
@@ -158,6 +166,9 @@ def top_of_few(
     scratch: Scratch,
 ) -> int:
     """What `top` does, for a few documents of a segment, which ascend: each is looked up in every list."""
+    query_ids, query_weights, negative = prepare(ids, query, scale, size)
+    if negative:
+        return NEGATIVE
     n_query, k, start = len(query_ids), len(best), 0
     rows = np.empty((n_query, 4), np.int64)
     row_weights = np.empty(n_query, np.float32)
@@ -194,53 +205,20 @@ def _resolve(
     bounds: NDArray[np.int64],
 ) -> int:
     """The query's lists in a chunk, their weights and the most that each can add; gives how many there are."""
-    low, last = lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
-    if low == last:
-        return 0
-    slope = (last - low) / (np.float64(lists.latents[last - 1]) - np.float64(lists.latents[low]) + 1.0)
-    n = 0
+    n, rise, known = 0, weights.rises[chunk], known_in(lists, chunk)
+    first, n_lists = lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1] - lists.chunks[chunk, 1]
     for place in range(len(query_ids)):
-        low = find(lists.latents, low, last, query_ids[place], slope)
-        if low == last:
-            break
-        if lists.latents[low] != query_ids[place]:
+        row = row_of(known, np.uint64(query_ids[place]), n_lists)
+        if row < 0:
             continue
-        if not locate(lists, chunk, low, rows[n]):
+        row += first
+        if not locate(lists, chunk, row, rows[n]):
             return DAMAGED
-        highest = np.int64(0)
-        for band in range(BANDS):
-            code = np.int64(lists.maxima[low, band])
-            if code:
-                highest = max(highest, np.int64(place_of(code, weights.band_shifts[chunk, band])))
+        highest = min(max((np.int64(lists.records[row, 0]) >> 20) + rise, 0), len(weights.curve) - 1)
         row_weights[n] = query_weights[place]
         bounds[n] = gain_of(weights.curve[highest], query_weights[place])
         n += 1
     return n
-
-
-@njit(cache=True, nogil=True)
-def find(latents: NDArray[np.uint32], low: int, last: int, wanted: np.uint32, slope: float) -> int:
-    """The first place from `low` on whose latent is not below the wanted one; `slope` places to a latent, about."""
-    if latents[low] >= wanted:
-        return low
-    step = 16
-    high = min(low + np.int64((np.float64(wanted) - np.float64(latents[low])) * slope) + step, last)
-    while high < last and latents[high] < wanted:
-        low, high, step = high, min(high + step, last), 2 * step
-    step = 32
-    while high - low > step:  # the guess may be far too high as well
-        if latents[high - step] < wanted:
-            low = high - step
-        else:
-            high -= step
-            step *= 2
-    while low < high:
-        middle = (low + high) >> 1
-        if latents[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @njit(cache=True, nogil=True)
@@ -410,18 +388,23 @@ def _seed(
                 seen[d] = 1
                 scratch.chosen[n_seen], scratch.sums[n_seen] = np.int64(d), scratch.scores[d]
                 n_seen += 1
+    # The strongest few, kept in order: with so many to choose from, hardly any is better than those already there.
+    strong, n = np.empty(wanted, np.int64), 0
     for one in range(n_seen):
-        seen[np.uint16(scratch.chosen[one])] = 0
-    if n_seen < k:
+        document, score = scratch.chosen[one], scratch.sums[one]
+        seen[np.uint16(document)] = 0
+        if n < wanted:
+            n += 1
+        elif score <= scratch.scores[np.uint16(strong[n - 1])]:
+            continue
+        place = n - 1
+        while place > 0 and scratch.scores[np.uint16(strong[place - 1])] < score:
+            strong[place] = strong[place - 1]
+            place -= 1
+        strong[place] = document
+    if n < k:
         return 0
-    n, bar = n_seen, np.int32(0)
-    if n_seen > wanted:
-        bar = np.partition(scratch.sums[:n_seen], n_seen - wanted)[n_seen - wanted]
-        n = 0
-        for one in range(n_seen):
-            if scratch.sums[one] >= bar and n < wanted:
-                scratch.chosen[n] = scratch.chosen[one]
-                n += 1
+    scratch.chosen[:n] = strong[:n]
     scratch.chosen[:n] = np.sort(scratch.chosen[:n])
     for one in range(n):
         scratch.sums[one] = scratch.scores[np.uint16(scratch.chosen[one])]

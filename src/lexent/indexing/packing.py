@@ -1,7 +1,7 @@
 """The Numba kernels that pack a chunk of documents into lists, and unpack it again.
 
 A chunk holds up to 65,536 documents, so a document is a 16-bit number in it. For each latent that any of them has there
-is one list, in whichever of three forms is smallest:
+is one list (which latents those are, a bitmap says), in whichever of three forms is smallest:
 
 - SPARSE: document numbers (16 bits each), and codes.
 - GAPS: one 16-bit entry a posting, code << 8 | distance from the document before. A distance above 255 is bridged by
@@ -20,14 +20,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing.bits import trailing_zeros
+from lexent.indexing.bits import popcount, trailing_zeros
 
 CHUNK = 65_536
 SPARSE, GAPS, DENSE = 0, 1, 2
 STRIDE = 64
 """Entries of a GAPS list between two document numbers."""
-BANDS = 8
-"""A list keeps its largest code for documents of each of so many bands of length."""
+GROUP = 448
+"""Latents of a line of `known`: with their count before it, 64 bytes."""
 
 
 class Lists(NamedTuple):
@@ -35,10 +35,11 @@ class Lists(NamedTuple):
 
     chunks: NDArray[np.int64]
     """[n_chunks + 1, 5]: where each chunk starts among documents, lists, shorts, codes and words."""
-    latents: NDArray[np.uint32]  # [n_lists], ascending within a chunk
+    known: NDArray[np.uint64]
+    """[n_chunks * groups, 8]: which latents of each GROUP have lists (7 words), and how many lists come before."""
     records: NDArray[np.uint32]
-    """[n_lists, 3]: entries << 2 | form; place in words for DENSE, in shorts for the others; place of the codes."""
-    maxima: NDArray[np.uint8]  # [n_lists, BANDS]: the largest code among documents of each band of length
+    """[n_lists, 3]: highest << 20 | entries << 2 | form; place in words for DENSE, in shorts for the others; place of
+    the codes. highest: of 2 code + shift over the list's postings, with the shifts of when the chunk was packed."""
     shorts: NDArray[np.uint16]
     codes: NDArray[np.uint8]
     words: NDArray[np.uint64]
@@ -54,6 +55,64 @@ def bitmap_words(n_documents: int) -> int:
 def rank_words(n_documents: int) -> int:
     """Words of the counts behind a bitmap: 16 bits for each group of 512 documents."""
     return ((n_documents + 511) // 512 + 3) // 4
+
+
+@njit(cache=True, nogil=True, inline="always")
+def groups(size: int) -> int:
+    """Lines of `known` for a chunk."""
+    return (size + GROUP - 1) // GROUP
+
+
+@njit(cache=True, nogil=True)
+def mark_known(latents: NDArray[np.uint32], size: int) -> NDArray[np.uint64]:
+    """The lines of `known` for a chunk whose lists are those of the latents, which ascend."""
+    known = np.zeros((groups(size), 8), np.uint64)
+    for latent in latents:
+        place = latent % GROUP
+        known[latent // GROUP, place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+    before = 0
+    for line in known:
+        line[7] = before
+        for word in range(7):
+            before += popcount(line[word])
+    return known
+
+
+@njit(cache=True, nogil=True, inline="always")
+def row_of(known: NDArray[np.uint64], latent: np.uint64, n_lists: int) -> int:
+    """Which of a chunk's lists is that of a latent, by the chunk's lines of `known`; -1 where it has none."""
+    group, place = latent // np.uint64(GROUP), latent % np.uint64(GROUP)
+    if group >= len(known):
+        return -1
+    word, bit = place >> np.uint64(6), place & np.uint64(63)
+    bits = known[group, word]
+    # Without branches, so that the waits for memory of several latents overlap.
+    rank = np.int64(known[group, np.uint64(7)]) + popcount(bits & ((np.uint64(1) << bit) - np.uint64(1)))
+    for other in range(np.uint64(6)):
+        rank += popcount(known[group, other]) * (other < word)
+    return rank if (bits >> bit) & np.uint64(1) != 0 and 0 <= rank < n_lists else -1
+
+
+@njit(cache=True, nogil=True, inline="always")
+def known_in(lists: Lists, chunk: int) -> NDArray[np.uint64]:
+    """The lines of `known` of one chunk."""
+    per_chunk = len(lists.known) // (len(lists.chunks) - 1)
+    return lists.known[chunk * per_chunk : (chunk + 1) * per_chunk]
+
+
+@njit(cache=True, nogil=True)
+def latents_in(lists: Lists, chunk: int) -> NDArray[np.uint32]:
+    """The latents of a chunk's lists, ascending; fewer than it has lists if it is damaged."""
+    latents = np.empty(lists.chunks[chunk + 1, 1] - lists.chunks[chunk, 1], np.uint32)
+    known, n = known_in(lists, chunk), 0
+    for group in range(len(known)):
+        for word in range(7):
+            bits = known[group, word]
+            while bits != 0 and n < len(latents):
+                latents[n] = group * GROUP + word * 64 + trailing_zeros(bits)
+                bits &= bits - np.uint64(1)
+                n += 1
+    return latents[:n]
 
 
 @njit(cache=True, nogil=True)
@@ -126,7 +185,7 @@ def fill(
     starts: NDArray[np.int64],
     documents: NDArray[np.uint16],
     posting_codes: NDArray[np.uint8],
-    bands: NDArray[np.uint8],
+    shifts: NDArray[np.uint8],
     latents: NDArray[np.uint32],
     forms: NDArray[np.uint8],
     places: NDArray[np.uint32],
@@ -134,16 +193,17 @@ def fill(
     shorts: NDArray[np.uint16],
     codes: NDArray[np.uint8],
     words: NDArray[np.uint64],
-    maxima: NDArray[np.uint8],
+    highest: NDArray[np.uint32],
 ) -> None:
-    """Writes the lists to the places that `plan` gave them, and their largest codes by the band of their documents."""
-    n_documents = len(bands)
-    groups = (n_documents + 511) // 512
+    """Writes the lists to the places that `plan` gave them, and the highest 2 code + shift of each."""
+    n_documents = len(shifts)
+    ranked = (n_documents + 511) // 512
     for row in range(len(latents)):
         start, stop = starts[latents[row]], starts[latents[row] + 1]
+        most = np.int64(0)
         for posting in range(start, stop):
-            band = bands[documents[posting]]
-            maxima[row, band] = max(maxima[row, band], posting_codes[posting])
+            most = max(most, 2 * np.int64(posting_codes[posting]) + np.int64(shifts[documents[posting]]))
+        highest[row] = most
         if forms[row] == GAPS:
             _fill_gaps(documents[start:stop], posting_codes[start:stop], shorts, np.int64(places[row]))
             continue
@@ -157,7 +217,7 @@ def fill(
             document = documents[posting]
             words[at + (document >> 6)] |= np.uint64(1) << np.uint64(document & 63)
         ranks, before, posting = at + bitmap_words(n_documents), 0, start
-        for group in range(groups):
+        for group in range(ranked):
             words[ranks + group // 4] |= np.uint64(before) << np.uint64(16 * (group % 4))
             while posting < stop and documents[posting] >> 9 == group:
                 posting += 1
@@ -191,7 +251,7 @@ def locate(lists: Lists, chunk: int, row: int, found: NDArray[np.int64]) -> bool
 
     False where the list does not lie inside its chunk.
     """
-    form, count = np.int64(lists.records[row, 0]) & 3, np.int64(lists.records[row, 0]) >> 2
+    form, count = np.int64(lists.records[row, 0]) & 3, np.int64(lists.records[row, 0]) >> 2 & 0x3FFFF
     place, code_place = np.int64(lists.records[row, 1]), np.int64(lists.records[row, 2])
     start, stop = lists.chunks[chunk], lists.chunks[chunk + 1]
     found[0], found[1] = form, count
@@ -245,11 +305,11 @@ def unpack_latent(
     lists: Lists, chunk: int, latent: np.uint32, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]
 ) -> int:
     """The postings of a latent in a chunk, 0 where it has none; -1 if damaged, also by documents beyond the chunk."""
-    first, last = lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]
-    row = first + np.searchsorted(lists.latents[first:last], latent)
-    if row == last or lists.latents[row] != latent:
+    first = lists.chunks[chunk, 1]
+    row = row_of(known_in(lists, chunk), np.uint64(latent), lists.chunks[chunk + 1, 1] - first)
+    if row < 0:
         return 0
-    n = unpack(lists, chunk, row, out_documents, out_codes)
+    n = unpack(lists, chunk, first + row, out_documents, out_codes)
     for document in out_documents[: max(n, 0)]:
         if np.int64(document) >= lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]:
             return -1
@@ -266,7 +326,10 @@ def unpack_chunk(
     """
     documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
     ends = np.zeros(CHUNK + 1, np.int64)
-    for row in range(lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]):
+    latents, first = latents_in(lists, chunk), lists.chunks[chunk, 1]
+    if first + len(latents) < lists.chunks[chunk + 1, 1]:
+        return np.empty(0, np.int32), codes[:0], ends, -1
+    for row in range(first, first + len(latents)):
         n = unpack(lists, chunk, row, documents, codes)
         if n < 0:
             return np.empty(0, np.int32), codes[:0], ends, -1
@@ -282,11 +345,11 @@ def unpack_chunk(
             n_kept += 1
             offsets[n_kept] = total
     ids, out_codes = np.empty(total, np.int32), np.empty(total, np.uint8)
-    for row in range(lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]):
+    for row in range(first, first + len(latents)):
         for posting in range(unpack(lists, chunk, row, documents, codes)):
             document = documents[posting]
             if keep[document]:
-                ids[starts[document]] = lists.latents[row]
+                ids[starts[document]] = latents[row - first]
                 out_codes[starts[document]] = codes[posting]
                 starts[document] += 1
     return ids, out_codes, offsets[: n_kept + 1].copy(), n_kept
@@ -306,10 +369,13 @@ def sums_of(codes: NDArray[np.uint8], offsets: NDArray[np.int64], values: NDArra
 def count_latents(lists: Lists, chunk: int, wanted: NDArray[np.bool_], df: NDArray[np.int64]) -> int:
     """Adds how many of the wanted documents of a chunk have each latent; -1 if the chunk is damaged."""
     documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
-    for row in range(lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]):
-        n = unpack(lists, chunk, row, documents, codes)
-        if n < 0 or lists.latents[row] >= len(df):
+    latents, first = latents_in(lists, chunk), lists.chunks[chunk, 1]
+    if first + len(latents) < lists.chunks[chunk + 1, 1]:
+        return -1
+    for place in range(len(latents)):
+        n = unpack(lists, chunk, first + place, documents, codes)
+        if n < 0 or latents[place] >= len(df):
             return -1
         for document in documents[:n]:
-            df[lists.latents[row]] += wanted[document]
+            df[latents[place]] += wanted[document]
     return 0

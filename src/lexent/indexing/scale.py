@@ -56,15 +56,25 @@ def curve(recipe: Recipe) -> NDArray[np.float32]:
     return (ratio * (formula.k1 + 1.0) / (ratio + formula.k1)).astype(np.float32)
 
 
-def shifts(lengths: NDArray[np.float16], average: float, recipe: Recipe) -> NDArray[np.uint8]:
-    """The shifts of documents of these lengths, by what BM25 divides their values by: 1 - b + b * length / average."""
-    formula = recipe.weighting
-    if formula.formula != "bm25" or formula.b == 0 or average <= 0:
+def slope(recipe: Recipe) -> float:
+    """How much the lengths of documents matter: b, and not at all in formulas that leave them out."""
+    return recipe.weighting.b if recipe.weighting.formula == "bm25" else 0.0
+
+
+def shifts(
+    lengths: NDArray[np.float16], average: float, recipe: Recipe, *, b: float | None = None
+) -> NDArray[np.uint8]:
+    """The shifts of documents of these lengths, by what BM25 divides their values by: 1 - b + b * length / average.
+
+    b: another than the recipe's.
+    """
+    b = slope(recipe) if b is None else b
+    if b == 0 or average <= 0:
         return np.full(lengths.shape, NEUTRAL, np.uint8)
     # Every length that 16 bits can say, once: cheaper than a logarithm a document. b above 1 makes short documents'
     # divisors negative; they are held at what the scale can say.
     every = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float64)
-    divisor = 1.0 - formula.b + formula.b * np.where(np.isfinite(every) & (every > 0), every, 0.0) / average
+    divisor = 1.0 - b + b * np.where(np.isfinite(every) & (every > 0), every, 0.0) / average
     steps = NEUTRAL - np.log2(np.maximum(divisor, 2.0**-16)) * (2 * STEPS / recipe.power)
     table = np.clip(np.rint(steps), 0, 255).astype(np.uint8)
     return table[lengths.view(np.uint16)]

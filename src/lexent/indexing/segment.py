@@ -20,25 +20,25 @@ from lexent.types import SparseVectors
 
 CHUNK = 65_536
 """Documents of a chunk, at most. Also in `packing`, which needs Numba."""
-BANDS = 8
 BYTES_OF_AN_ENTRY = 16
 """What one latent of one document takes while its chunk is packed."""
+GROUP = 448
+"""Also in `packing`."""
 UNPACKED = 64
 """More documents than this are got by unpacking their chunk; fewer, by asking every list for each of them."""
 _TYPES: dict[str, Any] = {
     "chunks": np.int64,
-    "latents": np.uint32,
+    "known": np.uint64,
     "records": np.uint32,
-    "maxima": np.uint8,
     "shorts": np.uint16,
     "codes": np.uint8,
     "words": np.uint64,
     "lengths": np.float16,
-    "band_lengths": np.float16,
+    "packed_with": np.float64,
     "df": np.int64,
 }
 """The arrays of a segment, a .npy file each."""
-_WIDTHS = {"chunks": 5, "records": 3, "maxima": BANDS, "band_lengths": BANDS, "df": 2}
+_WIDTHS = {"chunks": 5, "known": 8, "records": 3, "packed_with": 2, "df": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +178,7 @@ class Segment:
         """Maps the files of a segment; refuses those that do not fit together."""
         arrays = {name: _mapped(folder, name) for name in _TYPES}
         chunks, n_chunks = arrays["chunks"], len(arrays["chunks"]) - 1
-        lengths = {"lists": "latents", "shorts": "shorts", "codes": "codes", "words": "words"}
-        ends = [n_documents, *(len(arrays[name]) for name in lengths.values())]
-        n_lists = len(arrays["latents"])
+        ends = [n_documents, *(len(arrays[name]) for name in ("records", "shorts", "codes", "words"))]
         good = (
             n_chunks >= 0
             and not chunks[0].any()
@@ -188,8 +186,8 @@ class Segment:
             and bool((np.diff(chunks, axis=0) >= 0).all())
             and bool((np.diff(chunks[:, 0]) <= CHUNK).all())
             and len(arrays["lengths"]) == n_documents
-            and len(arrays["band_lengths"]) == n_chunks
-            and all(len(arrays[name]) == n_lists for name in ("records", "maxima"))
+            and len(arrays["packed_with"]) == n_chunks
+            and len(arrays["known"]) == n_chunks * -(-size // GROUP)
             and (not len(arrays["df"]) or 0 <= arrays["df"][:, 0].min() <= arrays["df"][:, 0].max() < size)
             and (not len(arrays["df"]) or 0 <= arrays["df"][:, 1].min() <= arrays["df"][:, 1].max() <= n_documents)
         )
@@ -238,6 +236,7 @@ class Packer:
         """folder: where to write to. memory: bytes to stay within; chunks are packed sooner to keep to it."""
         self.size = size
         self._room = None if memory is None else max(memory // BYTES_OF_AN_ENTRY, 1)
+        self._recipe = recipe
         self._values = scale.transformed(recipe)
         self._chunk = min(chunk, CHUNK)
         self._waiting: list[Codes] = []
@@ -314,9 +313,9 @@ class Packer:
         codes = Codes.concatenate(waiting)
         n = len(codes)
         lengths = np.minimum(packing.sums_of(codes.codes, codes.offsets, self._values), 65_504).astype(np.float16)
-        # Bands of about as many documents each, by length; a band's bound holds for its shortest document.
-        edges = np.quantile(lengths, np.arange(BANDS) / BANDS, method="lower")
-        bands = (np.searchsorted(edges, lengths, side="right") - 1).astype(np.uint8)
+        # The collection's average is not known yet; the chunk's is near it. How far off it was is made up for later.
+        average = scale.average_length(scale.length_units(lengths), n)
+        shifts = scale.shifts(lengths, average, self._recipe)
         starts, documents, posting_codes = packing.invert(codes.ids, codes.codes, codes.offsets, self.size)
         latents, forms, counts, places, code_places, sizes = packing.plan(starts, documents, n)
         shorts, packed, words = (
@@ -324,23 +323,21 @@ class Packer:
             np.zeros(sizes[1], np.uint8),
             np.zeros(sizes[2], np.uint64),
         )
-        maxima = np.zeros((len(latents), BANDS), np.uint8)
-        packing.fill(
-            starts, documents, posting_codes, bands, latents, forms, places, code_places, shorts, packed, words, maxima
-        )
+        highest = np.zeros(len(latents), np.uint32)
+        where = (latents, forms, places, code_places)
+        packing.fill(starts, documents, posting_codes, shifts, *where, shorts, packed, words, highest)
         self._df += np.diff(starts)
         self.length_units += scale.length_units(lengths)
         ends = self._starts[-1] + [n, len(latents), *sizes]
         self._starts = np.concatenate([self._starts, ends[None]])
         arrays: dict[str, NDArray[Any]] = {
-            "latents": latents,
-            "records": np.stack([counts << 2 | forms, places, code_places], axis=1),
-            "maxima": maxima,
+            "known": packing.mark_known(latents, self.size),
+            "records": np.stack([highest << 20 | counts << 2 | forms, places, code_places], axis=1),
             "shorts": shorts,
             "codes": packed,
             "words": words,
             "lengths": lengths,
-            "band_lengths": edges[None],
+            "packed_with": np.array([[average, scale.slope(self._recipe)]]),
         }
         for name, array in arrays.items():
             self._put(name, array)

@@ -8,7 +8,17 @@ from numpy.typing import NDArray
 
 from lexent.indexing.bits import popcount
 from lexent.indexing.kernels import DAMAGED, Weights, gain_of, place_of
-from lexent.indexing.packing import CHUNK, DENSE, SPARSE, STRIDE, Lists, bitmap_words, locate, unpack_latent
+from lexent.indexing.packing import (
+    CHUNK,
+    DENSE,
+    SPARSE,
+    STRIDE,
+    Lists,
+    bitmap_words,
+    latents_in,
+    locate,
+    unpack_latent,
+)
 
 
 @njit(cache=True, nogil=True)
@@ -64,12 +74,15 @@ def latents_of(
     n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
     local = document - lists.chunks[chunk, 0]
     found, n = np.empty(4, np.int64), 0
-    for row in range(lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1]):
-        if not locate(lists, chunk, row, found):
+    latents, first = latents_in(lists, chunk), lists.chunks[chunk, 1]
+    if first + len(latents) < lists.chunks[chunk + 1, 1]:
+        return DAMAGED
+    for place in range(len(latents)):
+        if not locate(lists, chunk, first + place, found):
             return DAMAGED
         code = _code_in(lists, found, local, n_documents)
         if code:
-            out_ids[n], out_codes[n] = lists.latents[row], code
+            out_ids[n], out_codes[n] = latents[place], code
             n += 1
     return n
 

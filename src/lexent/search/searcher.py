@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -191,27 +192,25 @@ class Searcher:
 
         return [both(mask, live) for mask, live in zip(allowed, self._live, strict=True)]
 
+    @cached_property
+    def _kernels(self) -> Any:
+        """Imported when first needed: Numba is heavy."""
+        from lexent.indexing import kernels
+
+        return kernels
+
     def _scaled(
         self, ids: NDArray[np.int32], weights: NDArray[np.float32]
     ) -> tuple[NDArray[np.uint32], NDArray[np.float32], bool, float]:
         """Known latents ascending, their weights times the scale, whether any is negative, and the scale."""
-        from lexent.indexing import kernels
-
         factor = scale.query_scale(weights, self._highest)
-        return *kernels.prepare(ids, weights, factor, self.size), factor
+        return *self._kernels.prepare(ids, weights, factor, self.size), factor
 
     def _one(
         self, ids: NDArray[np.int32], weights: NDArray[np.float32], k: int, masks: Masks
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], float]:
         """The best documents of one query, strongest first: whole-number scores, positions and the scale."""
-        from lexent.indexing import heap, kernels
-
-        latents, scaled, negative, factor = self._scaled(ids, weights)
-        if negative:
-            scores, matched = self._all(latents, scaled, factor, masks)
-            hits = np.flatnonzero(matched)
-            order = hits[np.lexsort((hits, -scores[hits]))][:k]
-            return np.rint(scores[order] * factor).astype(np.int32), order, factor
+        kernels, factor = self._kernels, scale.query_scale(weights, self._highest)
         best, who, state = np.zeros(k, np.int32), np.full(k, -1, np.int64), np.zeros(2, np.int64)
         scratch = self._borrow()
         try:
@@ -220,13 +219,27 @@ class Searcher:
                 few = len(mask) > 0 and np.count_nonzero(mask) <= FEW
                 search: Any = kernels.top_of_few if few else kernels.top
                 which = np.flatnonzero(mask) if few else mask
-                if search(latents, scaled, segment.lists, weighed, which, base, best, who, state, scratch) < 0:
+                found = (best, who, state, scratch)
+                outcome = search(ids, weights, factor, self.size, segment.lists, weighed, which, base, *found)
+                if outcome == kernels.NEGATIVE:
+                    return self._one_of_all(ids, weights, k, masks)
+                if outcome < 0:
                     raise damaged()
         finally:
             self._scratch.append(scratch)
         count = int(state[0])
-        heap.arrange(best, who, count)
+        kernels.arrange(best, who, count)
         return best[:count], who[:count], factor
+
+    def _one_of_all(
+        self, ids: NDArray[np.int32], weights: NDArray[np.float32], k: int, masks: Masks
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], float]:
+        """The same for weights that may be negative: nothing can be pruned, every document is scored."""
+        latents, scaled, _, factor = self._scaled(ids, weights)
+        scores, matched = self._all(latents, scaled, factor, masks)
+        hits = np.flatnonzero(matched)
+        order = hits[np.lexsort((hits, -scores[hits]))][:k]
+        return np.rint(scores[order] * factor).astype(np.int32), order, factor
 
     def _all(
         self, latents: NDArray[np.uint32], scaled: NDArray[np.float32], factor: float, masks: Masks
@@ -246,24 +259,26 @@ class Searcher:
 
     def _weights_of(self, place: int) -> Any:
         """How a segment's postings weigh, made when it is first searched."""
-        from lexent.indexing.kernels import Weights
-
         if self._weights[place] is None:
-            segment, shifts = self.segments[place], self._shifts
-            padded = np.concatenate([shifts(segment.lengths), np.full(CHUNK, scale.NEUTRAL, np.uint8)])
-            self._weights[place] = Weights(self.curve, padded, shifts(segment.arrays["band_lengths"]))
+            segment = self.segments[place]
+            shifts = scale.shifts(segment.lengths, self.average_length, self.recipe)
+            padded = np.concatenate([shifts, np.full(CHUNK, scale.NEUTRAL, np.uint8)])
+            self._weights[place] = self._kernels.Weights(self.curve, padded, self._rises(segment, shifts))
         return self._weights[place]
 
-    def _shifts(self, lengths: NDArray[np.float16]) -> NDArray[np.uint8]:
-        return scale.shifts(lengths, self.average_length, self.recipe)
+    def _rises(self, segment: Segment, shifts: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """For each chunk, by how much the shift of any of its documents is above that of when it was packed."""
+        found, starts = [], segment.arrays["chunks"][:, 0].tolist()
+        for (average, b), start, stop in zip(segment.arrays["packed_with"], starts[:-1], starts[1:], strict=True):
+            before = scale.shifts(segment.lengths[start:stop], average, self.recipe, b=b)
+            found.append(int((shifts[start:stop].astype(np.int64) - before).max(initial=-scale.CURVE)))
+        return np.array(found, np.int64)
 
     def _borrow(self) -> Any:
-        from lexent.indexing.kernels import Scratch
-
         try:
             return self._scratch.pop()
         except IndexError:
-            return Scratch(
+            return self._kernels.Scratch(
                 scores=np.zeros(CHUNK, np.int32),
                 gains=np.zeros(scale.CURVE, np.int32),
                 flags=np.zeros(CHUNK, np.uint8),
