@@ -9,7 +9,7 @@ from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import Run, ranked
 from lexent.evaluation.systems import System
-from lexent.search.fusion import Fusion, fuse
+from lexent.search.fusion import Fusion, scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,5 +45,5 @@ def fused(runs: Mapping[str, Run], fusion: Fusion, *, depth: int) -> Run:
     found: Run = {}
     for query in queries:
         rankings = {name: ranked(run[query]) for name, run in runs.items() if query in run}
-        found[query] = {one.key: one.score for one in fuse(rankings, fusion, depth=depth)}
+        found[query] = scores(rankings, fusion, depth=depth)
     return found

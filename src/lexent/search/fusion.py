@@ -70,24 +70,37 @@ def fuse(
     rankings: Mapping[str, Sequence[tuple[Key, float]]], fusion: Fusion, *, depth: int | None = None
 ) -> list[Fused[Key]]:
     """One ranking from several by name, each best first with its scores; at most `depth` documents of it."""
-    found: dict[Key, list[Part]] = {}
+    best = scores(rankings, fusion, depth=depth)
+    parts: dict[Key, list[Part]] = {key: [] for key in best}
     for name, ranking in rankings.items():
         values = _values(ranking, fusion, fusion.weights.get(name, 1.0))
         for rank, ((key, score), value) in enumerate(zip(ranking, values, strict=True), start=1):
-            found.setdefault(key, []).append(Part(name, rank, score, value))
-    fused = [Fused(key, math.fsum(part.value for part in parts), tuple(parts)) for key, parts in found.items()]
-    fused.sort(key=lambda one: -one.score)  # stable: equal sums stay in the order of their rankings
-    return fused[:depth]
+            if key in parts:
+                parts[key].append(Part(name, rank, score, value))
+    return [Fused(key, score, tuple(parts[key])) for key, score in best.items()]
+
+
+def scores(
+    rankings: Mapping[str, Sequence[tuple[Key, float]]], fusion: Fusion, *, depth: int | None = None
+) -> dict[Key, float]:
+    """The fused scores alone, best first."""
+    found: dict[Key, float] = {}
+    for name, ranking in rankings.items():
+        values = _values(ranking, fusion, fusion.weights.get(name, 1.0))
+        for (key, _), value in zip(ranking, values, strict=True):
+            found[key] = found.get(key, 0.0) + value
+    best = sorted(found, key=lambda key: -found[key])  # stable: equal sums stay in the order of their rankings
+    return {key: found[key] for key in best[:depth]}
 
 
 def _values(ranking: Sequence[tuple[Key, float]], fusion: Fusion, weight: float) -> list[float]:
     if fusion.method == "rrf":
         return [weight / (fusion.k + rank) for rank in range(1, len(ranking) + 1)]
-    scores = [score for _, score in ranking]
-    lowest, highest = min(scores, default=0.0), max(scores, default=0.0)
+    given = [score for _, score in ranking]
+    lowest, highest = min(given, default=0.0), max(given, default=0.0)
     if lowest == highest:
-        return [weight] * len(scores)  # as good as each other, and better than what was not found
-    shares = [(score - lowest) / (highest - lowest) for score in scores]  # so that no square is lost or overflows
+        return [weight] * len(given)  # as good as each other, and better than what was not found
+    shares = [(score - lowest) / (highest - lowest) for score in given]  # so that no square is lost or overflows
     mean = math.fsum(shares) / len(shares)
     spread = math.sqrt(math.fsum((share - mean) ** 2 for share in shares) / len(shares))
     return [weight * share / spread for share in shares]
