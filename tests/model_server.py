@@ -1,4 +1,4 @@
-"""A small language model behind the OpenAI API, on loopback: python tests/model_server.py MODEL.gguf prints its address.
+"""A small language model behind the OpenAI API, on loopback. By hand: python tests/model_server.py MODEL.gguf 4096 1
 
 It runs in a process of its own, so that it can be ended, and so that a crash of the model is no crash of the tests.
 """
@@ -51,7 +51,7 @@ def _serve(model: str, context: int, parallel: int) -> None:
     params.n_parallel = parallel
     params.verbosity = 0
     params.port = 0
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = os.cpu_count() or 2
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # several wait for each other on a busy machine
     server = xllamacpp.Server(params)
     os.write(talk, f"{server.listening_address}\n".encode())
     sys.stdin.read()  # until whoever started it is gone

@@ -151,7 +151,7 @@ def _across(
     if spread == "top" or len(order) <= n:
         kept = np.arange(min(n, len(order)))
     else:  # the j-th of n equal stretches gives one, so that every quantile is seen as evenly as n allows
-        edges = np.linspace(0, len(order), n + 1).astype(np.int64)
+        edges = -(-np.arange(n + 1) * len(order) // n)
         kept = draw.integers(edges[:-1], edges[1:])
     return [(int(order[place]), int(quantile[place])) for place in kept]
 

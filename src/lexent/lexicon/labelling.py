@@ -45,6 +45,7 @@ _ASK = (
 _PREAMBLE = re.compile(
     r"^(the|this)\s+(concept|word|term|topic)\s+(here\s+)?(stands for|refers to|represents|means|is)\s+", re.IGNORECASE
 )
+_AROUND = " \"'`_“”‘’.:;,-#"
 _NOTHING = frozenset({"", "none", "n/a", "unknown", "unclear", "nothing", "your words", "no concept", "interpretation"})
 
 
@@ -97,8 +98,8 @@ def parse(answer: str) -> str | None:
     if not lines or (not marked and len(lines) > 1):
         return None
     label = " ".join("".join(sign if sign.isprintable() else " " for sign in lines[0]).split())
-    label = _PREAMBLE.sub("", label.replace("*", "").replace("[[", "").replace("]]", ""))
-    label = label.strip(" \t\"'`_“”‘’.:;,-#")
+    label = label.replace("*", "").replace("[[", "").replace("]]", "").strip(_AROUND)
+    label = _PREAMBLE.sub("", label).strip(_AROUND)
     if label.lower() in _NOTHING or not any(sign.isalnum() for sign in label):
         return None
     return label if len(label.split()) <= MOST_WORDS and len(label) <= 100 else None
