@@ -61,12 +61,15 @@ class Pairs:
         self.states: dict[Kind, NDArray[np.float32]] = {"document": dense[0], "query": dense[1]}
         documents = system.pooled(collection.texts, kind="document", progress=progress)
         self.searcher = system.searcher(collection, progress=progress)
-        self.documents = Codes.of(documents, system.recipe)
         self.queries = self.searcher.query_weights(system.queries(collection, progress=progress))
         self.found = self.searcher.top_weighted(self.queries, BEST + 1).positions
         self.nearest = self._nearest()
         self.ids = list(collection.queries)
         self.own = self_matches(collection)
+        self.targets = [self._target(row) for row in range(len(self.ids))]
+        explained = sorted({target for target in self.targets if target is not None})
+        self.places = {target: place for place, target in enumerate(explained)}
+        self.documents = Codes.of(documents.take(np.array(explained, np.int64)), system.recipe)
         self.pooling = None
         self.watches_dense = system.recipe.level == "pooled"
         self.note = ""
@@ -83,7 +86,7 @@ class Pairs:
 
     def at(self, row: int) -> Pair | None:
         """The pair of a query; None where the query has no such document."""
-        target = self._target(row)
+        target = self.targets[row]
         if target is None:
             return None
         ids, weights = self.queries.of(row)
@@ -116,7 +119,8 @@ class Pairs:
         return None
 
     def _entries(self, document: int) -> slice:
-        return slice(int(self.documents.offsets[document]), int(self.documents.offsets[document + 1]))
+        place = self.places[document]
+        return slice(int(self.documents.offsets[place]), int(self.documents.offsets[place + 1]))
 
     def _rivals(self, best: NDArray[np.int64], target: int) -> tuple[NDArray[np.int64], int]:
         """Positions of the documents that ranks are counted among, and where the target is among them."""

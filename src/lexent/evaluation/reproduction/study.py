@@ -53,6 +53,8 @@ class Study:
     others: tuple[Latent, ...]
     """The other recipes, where there are lexicons for them."""
     measures: tuple[str, ...]
+    content: str
+    """A hash of all texts and judgements."""
     sizes: Sizes = field(default_factory=Sizes)
     progress: Progress | None = None
 
@@ -73,14 +75,16 @@ class Study:
         chosen = PAPERS[paper]
         bench = Bench(encoder=encoder, lexicon=lexicon)
         systems = tuple(bench.latent(name) for name in chosen.recipes)
+        loaded = load(collection, split=split)
         return Study(
             paper=chosen,
             source=collection,
-            collection=load(collection, split=split),
+            collection=loaded,
             bench=bench,
             systems=systems,
             others=tuple(_others(bench, chosen)),
             measures=measures,
+            content=_content(loaded),
             sizes=sizes or Sizes(),
             progress=progress,
         )
@@ -105,13 +109,12 @@ class Study:
             "lexent": lexent_version(),
             "paper": self.paper.name,
             "collection": (self.collection.name, self.collection.split),
-            "qrels": hashlib.sha256(json.dumps(self.collection.qrels, sort_keys=True).encode()).hexdigest(),
+            "content": self.content,
             "encoder": self.encoder.fingerprint,
             "systems": [(system.name, system.recipe.to_dict(), system.lexicon.hash) for system in latent],
             "names": [_names(system) for system in self.systems] if section in ("names", "categories") else None,
             "measures": self.measures,
             "sizes": {name: getattr(self.sizes, name) for name in sizes},
-            "texts": self._texts(),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -134,9 +137,10 @@ class Study:
             },
         }
 
-    def _texts(self) -> str:
-        texts = [*self.collection.queries.values(), *(document.content for document in self.collection.documents)]
-        return cache.key({}, texts)
+
+def _content(collection: Collection) -> str:
+    texts = [*collection.queries.values(), *(document.content for document in collection.documents)]
+    return cache.key({"qrels": collection.qrels}, texts)
 
 
 def _others(bench: Bench, paper: Paper) -> list[Latent]:
