@@ -308,7 +308,7 @@ def test_prompts_hide_the_answer_and_show_the_rest() -> None:
             assert option.text in shown
         assert all(concept.name in shown for concept in pair.question.concepts)
         if pair.question.task == "intrusion":
-            assert named.WORDS[int(pair.question.subject)] not in shown.split("\n\n")[0]
+            assert named.WORDS[int(pair.question.subject)] not in shown.split("\n\n")[-1]
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def reader(posted: dict[str, Any], number: int) -> Answer:
     """A model that reads well: it looks for the named words in the numbered texts."""
     text = posted["messages"][1]["content"]
     lines = {int(line.split(".")[0]): set(line.split()) for line in text.splitlines() if re.match(r"\d+\. ", line)}
-    wanted = set(re.findall(r'"([^"]+)"', text)) | set(re.findall(r"(\w+) \(\d", text.split("\n")[0]))
+    wanted = set(re.findall(r'"([^"]+)"', text)) | set(re.findall(r"(\w+) \(\d", text.split("\n\n")[1]))
     hits = {number: len(words & wanted) for number, words in lines.items()}
     if "Which one does not" in text:
         return said(str(min(hits, key=lambda number: hits[number])))
@@ -531,6 +531,22 @@ def test_score_by_a_model(place: Path, tmp_path: Path) -> None:
     outcome = found["lexicons"][0]["outcomes"][0]
     assert (outcome["judge"], outcome["n"]) == ("reader", 5)
     assert outcome["value"] > outcome["control"]
+
+
+def test_score_of_labels_beside_the_names_before(place: Path) -> None:
+    from lexent.lexicon.labelling import renamed
+
+    lexicon = named.lexicon()
+    wrong = {number: f"x{number}" for number in range(0, len(named.WORDS), 2)}
+    relabelled = Lexicon(lexicon.sae, renamed(lexicon.concepts, wrong, source="small"), lexicon.info)
+    relabelled.save(place / "relabelled")
+    words = ("concepts", "score", place / "beir", "--lexicon", place / "relabelled", "--labelled")
+    found = data(*words, "--tasks", "detection", "--judges", "words", "--examples", 9)["lexicons"]
+    assert [one["lexicon"] for one in found] == ["planted", "planted, as it was"]
+    new, old = (one["outcomes"][0] for one in found)
+    assert new["n"] == old["n"] <= len(wrong)
+    assert new["value"] == 0.5
+    assert old["value"] > 0.9
 
 
 def test_score_pages_and_answers(place: Path, tmp_path: Path) -> None:

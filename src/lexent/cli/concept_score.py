@@ -55,6 +55,12 @@ def score(
     concepts: Annotated[
         int, typer.Option("--concepts", min=2, help="Concepts that intrusion and detection ask about.")
     ] = 200,
+    labelled: Annotated[
+        bool,
+        typer.Option(
+            "--labelled", help="Only concepts that a language model named; their old names are scored beside them."
+        ),
+    ] = False,
     questions: Annotated[
         int, typer.Option("--questions", min=1, help="Questions of identification, and of each setting of simulation.")
     ] = 100,
@@ -125,6 +131,7 @@ def score(
         raise InputError("no texts were given; name a file or folder: lexent concepts score TEXTS")
 
     from lexent.evaluation.naming import exam as exams
+    from lexent.lexicon.activations import observe
 
     wanted = _chosen(judges, model)
     plan = exams.Plan(
@@ -136,6 +143,7 @@ def score(
         shown=shown,
         distractors=distractors,
         top=top,
+        labelled=labelled,
         seed=seed,
     )
     if export_html is not None:  # people do the two tasks of the paper, unless others are chosen
@@ -146,17 +154,17 @@ def score(
     with Meter() as meter:
         for source in lexicon or [_default()]:
             subject = subjects.subject_of(source, encoder=encoder)
-            advance = meter.counter(f"coding, {Path(source).name}", len(held))
-            found.append(
-                exams.prepare(
-                    held,
-                    plan,
-                    lexicon=subject.lexicon,
-                    encoder=subject.encoder,
-                    collection=collection,
-                    progress=advance,
-                )
+            seen = observe(
+                held,
+                encoder=subject.encoder,
+                lexicon=subject.lexicon,
+                progress=meter.counter(f"coding, {Path(source).name}", len(held)),
             )
+            both = [exams.before_labelling(subject.lexicon)] if labelled and export_html is None else []
+            for words in (subject.lexicon, *both):
+                found.append(
+                    exams.prepare(held, plan, lexicon=words, encoder=subject.encoder, collection=collection, seen=seen)
+                )
     if export_html is not None:
         _export(found, export_html)
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +17,14 @@ from lexent.evaluation.naming.passages import SHOWN, Weigher
 from lexent.evaluation.naming.questions import TASKS, Pair, Task
 from lexent.evaluation.naming.simulation import TOP, simulations
 from lexent.evaluation.naming.uniqueness import Likeness, Uniqueness, uniqueness
-from lexent.lexicon.activations import observe
+from lexent.lexicon.activations import Activations, observe
+from lexent.lexicon.concepts import Concepts
 from lexent.lexicon.evidence import Spread, eligible, gather, is_held_out
+from lexent.lexicon.lexicon import Lexicon
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.evaluation.collections import Collection
-    from lexent.lexicon.lexicon import Lexicon
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Plan:
     shown: int = SHOWN
     distractors: Nearness = "random"
     top: int = TOP
+    labelled: bool = False
+    """Ask only about concepts that a language model named."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -93,13 +96,20 @@ def prepare(
     lexicon: Lexicon,
     encoder: Encoder,
     collection: Collection | None = None,
+    seen: Activations | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Exam:
-    """Code the texts and make the questions; simulation is asked where there is a collection with judgements."""
-    seen = observe(texts, encoder=encoder, lexicon=lexicon, progress=progress)
+    """Code the texts and make the questions; simulation is asked where there is a collection with judgements.
+
+    seen: what `observe` gave for these texts, where it is known already.
+    """
+    seen = seen or observe(texts, encoder=encoder, lexicon=lexicon, progress=progress)
     held = np.array([is_held_out(text, seed=plan.seed) for text in texts], dtype=bool)
     found = eligible(seen, held, least=GROUP)
-    chosen = eligible(seen, held, least=GROUP, limit=plan.concepts, seed=plan.seed)
+    if plan.labelled:
+        found = [concept for concept in found if lexicon.concept(concept).source]
+    draw = np.random.default_rng(plan.seed)
+    chosen = sorted(draw.permutation(found)[: plan.concepts].tolist())
     controls = exchanged([concept.label for concept in lexicon.concepts], seen.counts, seed=plan.seed)
     pairs: list[Pair] = []
     about_concepts = {"intrusion", "named-intrusion", "detection"} & set(plan.tasks)
@@ -181,3 +191,9 @@ def report(
         tuple(outcomes),
         uniqueness(names, likeness),
     )
+
+
+def before_labelling(lexicon: Lexicon) -> Lexicon:
+    """The same lexicon with the names that its concepts had before a language model named them."""
+    old = [replace(concept, label=concept.plain or concept.label) for concept in lexicon.concepts]
+    return Lexicon(lexicon.sae, Concepts(old), replace(lexicon.info, name=f"{lexicon.name}, as it was"))

@@ -89,21 +89,22 @@ def _prompt(text: str) -> Prompt:
 
 
 def _text(question: Question, options: Sequence[Option]) -> str:
+    """The texts stand first: a control shows the same ones, and servers need not read the same beginning again."""
     texts = "\n".join(f"{number}. {_cut(option.text)}" for number, option in enumerate(options, 1))
     named = f'"{question.concepts[0].name}"' if question.concepts else ""
     if question.task == "intrusion":
-        return f"Nine of these ten texts have something in common. Which one does not belong?\n\n{texts}\n\nIts number:"
+        return f"{texts}\n\nNine of these ten texts have something in common. Which one does not belong? Its number:"
     if question.task == "named-intrusion":
-        return f"All but one of these texts have to do with {named}. Which one does not?\n\n{texts}\n\nIts number:"
+        return f"{texts}\n\nAll but one of these texts have to do with {named}. Which one does not? Its number:"
     if question.task == "detection":
         return (
-            f"Which of these texts have to do with {named}?\n\n{texts}\n\n"
+            f"{texts}\n\nWhich of these texts have to do with {named}? "
             "Their numbers, with commas, or 0 where it is none:"
         )
     if question.task == "identification":
         return (
-            f"A text is described by these concepts, strongest first: {_list(question.concepts)}.\n"
-            f"Which of these is it?\n\n{texts}\n\nIts number:"
+            f"{texts}\n\nOne of these texts is described by these concepts, strongest first: "
+            f"{_list(question.concepts)}.\nWhich is it? Its number:"
         )
     described = "\n".join(f"{number}. {_list(option.concepts)}" for number, option in enumerate(options, 1))
     return (
