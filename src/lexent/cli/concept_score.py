@@ -131,7 +131,6 @@ def score(
         raise InputError("no texts were given; name a file or folder: lexent concepts score TEXTS")
 
     from lexent.evaluation.naming import exam as exams
-    from lexent.lexicon.activations import observe
 
     wanted = _chosen(judges, model)
     plan = exams.Plan(
@@ -154,7 +153,7 @@ def score(
     with Meter() as meter:
         for source in lexicon or [_default()]:
             subject = subjects.subject_of(source, encoder=encoder)
-            seen = observe(
+            seen = exams.observed(
                 held,
                 encoder=subject.encoder,
                 lexicon=subject.lexicon,

@@ -74,6 +74,16 @@ def vectors(name: str, make: Callable[[], SparseVectors]) -> SparseVectors:
     return made
 
 
+def arrays(name: str, fields: frozenset[str], make: Callable[[], Arrays]) -> Arrays:
+    """Arrays by name: the entry that has these fields, made and kept where there is none."""
+    found = _read(name)
+    if found is not None and set(found) == fields:
+        return found
+    made = make()
+    _write(name, made)
+    return made
+
+
 def _read(name: str) -> Arrays | None:
     """The arrays of an entry; None where there is none or it is damaged (a zip archive checks itself)."""
     path = folder() / f"{name}.npz"

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class Activations:
     """What fires where: concept i owns the entries offsets[i] to offsets[i + 1], its texts ascending."""
 
-    texts: NDArray[np.int64]  # [n_entries], place of the text
+    texts: NDArray[np.int32]  # [n_entries], place of the text
     peaks: NDArray[np.float32]  # [n_entries], the strongest activation in the text
     totals: NDArray[np.float32]  # [n_entries], the sum over its tokens; the same where a text is one state
-    places: NDArray[np.int64]  # [n_entries], the token that fired strongest; 0 where a text is one state
+    places: NDArray[np.int32]  # [n_entries], the token that fired strongest; 0 where a text is one state
     offsets: NDArray[np.int64]  # [n_concepts + 1]
     n_texts: int
 
@@ -68,7 +68,8 @@ def observe(
     order = np.argsort(keys)
     concept, text = np.divmod(keys[order], max(1, len(texts)))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(concept, minlength=lexicon.size))]).astype(np.int64)
-    return Activations(text, peaks[order], totals[order], places[order], offsets, len(texts))
+    text, places = text.astype(np.int32), places[order].astype(np.int32)
+    return Activations(text, peaks[order], totals[order], places, offsets, len(texts))
 
 
 def _reduced(

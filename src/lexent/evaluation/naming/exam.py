@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexent.errors import InputError
+from lexent.evaluation import cache
 from lexent.evaluation.naming.controls import exchanged
 from lexent.evaluation.naming.grades import Judge, Outcome, grade
 from lexent.evaluation.naming.identification import Nearness, identifications
@@ -101,9 +102,9 @@ def prepare(
 ) -> Exam:
     """Code the texts and make the questions; simulation is asked where there is a collection with judgements.
 
-    seen: what `observe` gave for these texts, where it is known already.
+    seen: what `observed` gave for these texts, where it is known already.
     """
-    seen = seen or observe(texts, encoder=encoder, lexicon=lexicon, progress=progress)
+    seen = seen or observed(texts, encoder=encoder, lexicon=lexicon, progress=progress)
     held = np.array([is_held_out(text, seed=plan.seed) for text in texts], dtype=bool)
     found = eligible(seen, held, least=GROUP)
     if plan.labelled:
@@ -158,6 +159,26 @@ def prepare(
             seed=plan.seed,
         )
     return Exam(lexicon, tuple(pairs), len(texts), len(chosen) if about_concepts else 0, len(found))
+
+
+def observed(
+    texts: Sequence[str], *, encoder: Encoder, lexicon: Lexicon, progress: Callable[[int], None] | None = None
+) -> Activations:
+    """What `observe` gives, from the cache where it is: other tasks, judges and seeds need no coding again."""
+    parts = {
+        "what": "activations",
+        "encoder": encoder.fingerprint,
+        "device": str(getattr(encoder, "device", "")),
+        "lexicon": lexicon.hash,
+        "level": lexicon.info.level,
+    }
+    names = ("texts", "peaks", "totals", "places", "offsets")
+
+    def make() -> cache.Arrays:
+        seen = observe(texts, encoder=encoder, lexicon=lexicon, progress=progress)
+        return {name: getattr(seen, name) for name in names}
+
+    return Activations(**cache.arrays(cache.key(parts, texts), frozenset(names), make), n_texts=len(texts))
 
 
 def report(
