@@ -217,12 +217,12 @@ def test_an_endpoint_that_is_down_ends_the_run_and_what_was_answered_is_kept(tmp
     with server(behave) as running:
         with Replies(path) as replies, pytest.raises(UnansweredError, match="type the same command again"):
             ask(prompts(30), endpoint=endpoint(running.url, retries=0), replies=replies, concurrency=1)
-        assert len(running.posted) == 8  # three answers, then five in a row that did not come
+        assert 8 <= len(running.posted) <= 9  # three answers, five failures in a row, and perhaps one under way
         running.behave = lambda posted, number: said("fine")
         with Replies(path) as replies:
             assert len(replies) == 3
             assert None not in ask(prompts(30), endpoint=endpoint(running.url), replies=replies)
-        assert len(running.posted) == 8 + 27
+        assert 8 + 27 <= len(running.posted) <= 9 + 27
 
 
 def test_a_wrong_key_ends_the_run_at_once() -> None:

@@ -14,8 +14,9 @@ from lexent.errors import InputError
 
 if TYPE_CHECKING:
     from lexent.evaluation.collections import Collection
-    from lexent.evaluation.naming.exam import Exam, Plan, Report
+    from lexent.evaluation.naming.exam import Exam, Report
     from lexent.evaluation.naming.grades import Outcome
+    from lexent.evaluation.naming.questions import Task
 
 Distractors = Literal["random", "near"]
 Spread = Literal["quantiles", "top"]
@@ -37,9 +38,13 @@ def score(
         ),
     ] = None,
     tasks: Annotated[
-        str,
-        typer.Option("--tasks", help="What to ask: intrusion, named-intrusion, detection, identification, simulation."),
-    ] = "intrusion,named-intrusion,detection,identification,simulation",
+        str | None,
+        typer.Option(
+            "--tasks",
+            help="What to ask, with commas: intrusion, named-intrusion, detection, identification, simulation. "
+            "Default: all, and the last two for --export-html.",
+        ),
+    ] = None,
     judges: Annotated[
         str | None,
         typer.Option("--judges", help="Who answers: words, embedding, and model where --model is given. Default: all."),
@@ -134,7 +139,7 @@ def score(
 
     wanted = _chosen(judges, model)
     plan = exams.Plan(
-        tasks=tuple(task.strip() for task in tasks.split(",") if task.strip()),  # type: ignore[misc]
+        tasks=_tasks(tasks, for_people=export_html is not None),
         concepts=concepts,
         questions=questions,
         examples=examples,
@@ -145,8 +150,6 @@ def score(
         labelled=labelled,
         seed=seed,
     )
-    if export_html is not None:  # people do the two tasks of the paper, unless others are chosen
-        plan = _for_people(plan, tasks)
     collection = _collection(texts, split) if "simulation" in plan.tasks else None
     held = subjects.texts_of(texts, sample=sample, text=text, title=title)
     found: list[Exam] = []
@@ -236,15 +239,16 @@ def _collection(texts: list[Path], split: str) -> Collection | None:
     return None
 
 
-def _for_people(plan: Plan, tasks: str) -> Plan:
-    from dataclasses import replace
+def _tasks(given: str | None, *, for_people: bool) -> tuple[Task, ...]:
+    """What was asked for; people do the two tasks that the paper put to them, unless others are chosen."""
+    from lexent.evaluation.naming.questions import TASKS
 
-    every = {"intrusion", "named-intrusion", "detection", "identification", "simulation"}
-    if set(plan.tasks) == every and "," in tasks:
-        return replace(plan, tasks=("identification", "simulation"))
-    if "detection" in plan.tasks:
+    if given is None:
+        return ("identification", "simulation") if for_people else TASKS
+    found = tuple(task.strip() for task in given.split(",") if task.strip())
+    if for_people and "detection" in found:
         raise InputError("detection has many right answers and no page; leave it out of --tasks")
-    return plan
+    return found  # type: ignore[return-value]  # a Plan refuses what is no task
 
 
 def _export(found: list[Exam], path: Path) -> None:

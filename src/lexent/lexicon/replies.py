@@ -6,14 +6,14 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import IO
 
 from lexent.artifact import disk_errors
-from lexent.errors import EndpointError, InputError
+from lexent.errors import InputError
 from lexent.lexicon.endpoint import Completion, Endpoint, Messages, UnansweredError
 
 GIVE_UP = 5
@@ -117,31 +117,40 @@ def ask(
         replies.put(prompts[place], endpoint.model, answer)
         return answer
 
+    todo: SimpleQueue[int] = SimpleQueue()
+    done: SimpleQueue[tuple[int, Completion | Exception]] = SimpleQueue()
+    stop = threading.Event()
+    for place in open_places:
+        todo.put(place)
+
+    def work() -> None:
+        while not stop.is_set():
+            try:
+                place = todo.get_nowait()
+            except Empty:
+                return
+            try:
+                done.put((place, one(place)))
+            except Exception as error:  # it is raised below, where the caller is
+                if not isinstance(error, UnansweredError):
+                    stop.set()
+                done.put((place, error))
+
+    # Daemons: whoever interrupts a run does not wait for the requests under way.
+    for _ in range(min(concurrency, len(open_places))):
+        threading.Thread(target=work, daemon=True).start()
     unanswered = 0
-    waiting = iter(open_places)
-    with ThreadPoolExecutor(concurrency) as pool:
-        running: dict[Future[Completion], int] = {}
-        try:
-            while True:
-                for place in waiting:  # no more are handed out than can run, so that a stop is quick
-                    running[pool.submit(one, place)] = place
-                    if len(running) >= concurrency:
-                        break
-                if not running:
-                    break
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    place = running.pop(future)
-                    try:
-                        found[place] = future.result()
-                        unanswered = 0
-                    except UnansweredError:
-                        unanswered += 1
-                        if unanswered >= min(GIVE_UP, len(open_places)):
-                            raise
-                    if progress is not None:
-                        progress(1)
-        except (EndpointError, KeyboardInterrupt):
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    try:
+        for _ in open_places:
+            place, result = done.get()
+            if isinstance(result, Completion):
+                found[place], unanswered = result, 0
+            else:
+                unanswered += 1
+                if not isinstance(result, UnansweredError) or unanswered >= min(GIVE_UP, len(open_places)):
+                    raise result
+            if progress is not None:
+                progress(1)
+    finally:
+        stop.set()
     return found
