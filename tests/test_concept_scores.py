@@ -510,6 +510,14 @@ def test_score_several_lexicons(place: Path) -> None:
         assert one["uniqueness"]["distinct"] == 1.0
 
 
+def test_score_at_several_k(place: Path) -> None:
+    words = ("concepts", "score", place / "beir", "--lexicon", place / "pooled", "--tasks", "detection")
+    found = data(*words, "--k", 2, "--k", 3, "--judges", "words", "--examples", 9)["lexicons"]
+    assert [one["k"] for one in found] == [2, 3]
+    assert found[0]["active"] <= found[1]["active"]
+    assert found[0]["outcomes"] != found[1]["outcomes"]
+
+
 def test_score_for_people_to_read(place: Path) -> None:
     words = ("concepts", "score", place / "beir" / "corpus.jsonl", "--lexicon", place / "tokens")
     result = good(*words, "--concepts", 6, "--examples", 9, "--questions", 5, "--judges", "words")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -35,6 +36,15 @@ def score(
         list[str] | None,
         typer.Option(
             "--lexicon", metavar="NAME_OR_DIR", help="A lexicon or an index; repeatable, to set several side by side."
+        ),
+    ] = None,
+    k: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--k",
+            min=1,
+            help="Concepts a state is coded with, where not as it was trained. Repeatable.",
+            show_default=False,
         ),
     ] = None,
     tasks: Annotated[
@@ -156,17 +166,27 @@ def score(
     with Meter() as meter:
         for source in lexicon or [_default()]:
             subject = subjects.subject_of(source, encoder=encoder)
-            seen = exams.observed(
-                held,
-                encoder=subject.encoder,
-                lexicon=subject.lexicon,
-                progress=meter.counter(f"coding, {Path(source).name}", len(held)),
-            )
             both = [exams.before_labelling(subject.lexicon)] if labelled and export_html is None else []
-            for words in (subject.lexicon, *both):
-                found.append(
-                    exams.prepare(held, plan, lexicon=words, encoder=subject.encoder, collection=collection, seen=seen)
+            sizes: list[int | None] = [*k] if k else [None]
+            for size in sizes:
+                seen = exams.observed(
+                    held,
+                    encoder=subject.encoder,
+                    lexicon=subject.lexicon,
+                    k=size,
+                    progress=meter.counter(f"coding, {Path(source).name}{f', k = {size}' if size else ''}", len(held)),
                 )
+                for words in (subject.lexicon, *both):
+                    found.append(
+                        exams.prepare(
+                            held,
+                            replace(plan, k=size),
+                            lexicon=words,
+                            encoder=subject.encoder,
+                            collection=collection,
+                            seen=seen,
+                        )
+                    )
     if export_html is not None:
         _export(found, export_html)
         return

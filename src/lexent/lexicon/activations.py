@@ -52,13 +52,17 @@ def observe(
     *,
     encoder: Encoder,
     lexicon: Lexicon,
+    k: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Activations:
-    """Code the texts as the lexicon was trained to. progress is told how many were done since its last call."""
+    """Code the texts, with as many concepts a state as the lexicon was trained for, or k of them.
+
+    progress is told how many texts were done since its last call.
+    """
     lexicon.check(encoder)
     parts = []
     for rows, states in encoder.batches(texts, kind="document", level=lexicon.info.level):
-        parts.append(_reduced(lexicon.sae.encode(states), rows, n_texts=len(texts)))
+        parts.append(_reduced(lexicon.sae.encode(states, k=k), rows, n_texts=len(texts)))
         if progress is not None:
             progress(len(rows))
     keys, peaks, totals, places = (

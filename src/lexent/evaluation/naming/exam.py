@@ -45,6 +45,8 @@ class Plan:
     top: int = TOP
     labelled: bool = False
     """Ask only about concepts that a language model named."""
+    k: int | None = None
+    """Concepts a state is coded with; as many as the lexicon was trained for where it is left out."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -61,6 +63,7 @@ class Exam:
 
     lexicon: Lexicon
     pairs: tuple[Pair, ...]
+    k: int
     texts: int
     concepts: int
     """How many intrusion and detection ask about."""
@@ -104,7 +107,7 @@ def prepare(
 
     seen: what `observed` gave for these texts, where it is known already.
     """
-    seen = seen or observed(texts, encoder=encoder, lexicon=lexicon, progress=progress)
+    seen = seen or observed(texts, encoder=encoder, lexicon=lexicon, k=plan.k, progress=progress)
     held = np.array([is_held_out(text, seed=plan.seed) for text in texts], dtype=bool)
     found = eligible(seen, held, least=GROUP)
     if plan.labelled:
@@ -156,13 +159,20 @@ def prepare(
             n=plan.questions,
             top=plan.top,
             shown=plan.shown,
+            k=plan.k,
             seed=plan.seed,
         )
-    return Exam(lexicon, tuple(pairs), len(texts), len(chosen) if about_concepts else 0, len(found))
+    k = plan.k or lexicon.sae.config.k
+    return Exam(lexicon, tuple(pairs), k, len(texts), len(chosen) if about_concepts else 0, len(found))
 
 
 def observed(
-    texts: Sequence[str], *, encoder: Encoder, lexicon: Lexicon, progress: Callable[[int], None] | None = None
+    texts: Sequence[str],
+    *,
+    encoder: Encoder,
+    lexicon: Lexicon,
+    k: int | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Activations:
     """What `observe` gives, from the cache where it is: other tasks, judges and seeds need no coding again."""
     parts = {
@@ -171,11 +181,12 @@ def observed(
         "device": str(getattr(encoder, "device", "")),
         "lexicon": lexicon.hash,
         "level": lexicon.info.level,
+        "k": k or lexicon.sae.config.k,
     }
     names = ("texts", "peaks", "totals", "places", "offsets")
 
     def make() -> cache.Arrays:
-        seen = observe(texts, encoder=encoder, lexicon=lexicon, progress=progress)
+        seen = observe(texts, encoder=encoder, lexicon=lexicon, k=k, progress=progress)
         return {name: getattr(seen, name) for name in names}
 
     return Activations(**cache.arrays(cache.key(parts, texts), frozenset(names), make), n_texts=len(texts))
@@ -205,7 +216,7 @@ def report(
     return Report(
         lexicon.name,
         lexicon.info.level,
-        lexicon.sae.config.k,
+        exam.k,
         exam.texts,
         exam.concepts,
         exam.active,

@@ -36,6 +36,7 @@ def simulations(
     n: int = 100,
     top: int = TOP,
     shown: int = SHOWN,
+    k: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     coded: Callable[[int], None] | None = None,
@@ -47,7 +48,8 @@ def simulations(
     chosen = _pairs(collection, encoder, top=top, n=n, draw=draw, progress=progress)
     texts = collection.texts
     wanted = sorted({place for _, _, *both in chosen for place in both})
-    seen = observe([texts[place] for place in wanted], encoder=encoder, lexicon=weigher.lexicon, progress=coded)
+    passages = [texts[place] for place in wanted]
+    seen = observe(passages, encoder=encoder, lexicon=weigher.lexicon, k=k, progress=coded)
     concepts = dict(zip(wanted, seen.concepts_of(range(len(wanted))).values(), strict=True))
     pairs = []
     for setting, query, higher, lower in chosen:
