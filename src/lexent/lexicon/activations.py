@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.types import RowCodes
+from lexent.types import RowCodes, States
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -53,16 +53,22 @@ def observe(
     encoder: Encoder,
     lexicon: Lexicon,
     k: int | None = None,
+    states: States | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Activations:
     """Code the texts, with as many concepts a state as the lexicon was trained for, or k of them.
 
-    progress is told how many texts were done since its last call.
+    states: those of all the texts, where they are known already. progress is told how many texts were done since its
+    last call.
     """
     lexicon.check(encoder)
     parts = []
-    for rows, states in encoder.batches(texts, kind="document", level=lexicon.info.level):
-        parts.append(_reduced(lexicon.sae.encode(states, k=k), rows, n_texts=len(texts)))
+    if states is None:
+        batches = encoder.batches(texts, kind="document", level=lexicon.info.level)
+    else:
+        batches = iter([(np.arange(len(texts)), states)])
+    for rows, batch in batches:
+        parts.append(_reduced(lexicon.sae.encode(batch, k=k), rows, n_texts=len(texts)))
         if progress is not None:
             progress(len(rows))
     keys, peaks, totals, places = (

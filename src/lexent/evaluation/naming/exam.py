@@ -10,6 +10,7 @@ import numpy as np
 
 from lexent.errors import InputError
 from lexent.evaluation import cache
+from lexent.evaluation.baselines import pooled_states
 from lexent.evaluation.naming.controls import exchanged
 from lexent.evaluation.naming.grades import Judge, Outcome, grade
 from lexent.evaluation.naming.identification import Nearness, identifications
@@ -186,7 +187,15 @@ def observed(
     names = ("texts", "peaks", "totals", "places", "offsets")
 
     def make() -> cache.Arrays:
-        seen = observe(texts, encoder=encoder, lexicon=lexicon, k=k, progress=progress)
+        states = None
+        if lexicon.info.level == "pooled":  # dense search keeps the same vectors
+            import torch
+
+            from lexent.types import States
+
+            vectors = pooled_states(encoder, texts, kind="document")
+            states = States(torch.from_numpy(vectors), np.arange(len(texts) + 1))
+        seen = observe(texts, encoder=encoder, lexicon=lexicon, k=k, states=states, progress=progress)
         return {name: getattr(seen, name) for name in names}
 
     return Activations(**cache.arrays(cache.key(parts, texts), frozenset(names), make), n_texts=len(texts))
