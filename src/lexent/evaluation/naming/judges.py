@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import log, log1p, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +41,7 @@ class WordsJudge:
         """background: texts that tell which words are rare."""
         self._df: Counter[str] = Counter()
         self._n = len(background)
+        self._known: dict[str, dict[str, float]] = {}
         for text in background:
             self._df.update(set(terms(text)))
 
@@ -62,15 +64,20 @@ class WordsJudge:
 
         rows, columns, values = [], [], []
         for row, text in enumerate(texts):
-            counts = Counter(terms(text))
-            weights = [
-                (1 + np.log(count)) * np.log1p(self._n / (self._df[word] + 0.5)) for word, count in counts.items()
-            ]
-            length = float(np.linalg.norm(weights)) or 1.0
-            rows += [row] * len(counts)
-            columns += [numbers.setdefault(word, len(numbers)) for word in counts]
-            values += [weight / length for weight in weights]
+            weights = self._weights(text)
+            rows += [row] * len(weights)
+            columns += [numbers.setdefault(word, len(numbers)) for word in weights]
+            values += weights.values()
         return csr_matrix((values, (rows, columns)), shape=(len(texts), max(1, len(numbers))))
+
+    def _weights(self, text: str) -> dict[str, float]:
+        """The words of a text by their weights, of length 1; texts come back in many questions."""
+        if text not in self._known:
+            counts = Counter(terms(text))
+            found = {word: (1 + log(count)) * log1p(self._n / (self._df[word] + 0.5)) for word, count in counts.items()}
+            length = sqrt(sum(weight * weight for weight in found.values())) or 1.0
+            self._known[text] = {word: weight / length for word, weight in found.items()}
+        return self._known[text]
 
 
 class EmbeddingJudge:
