@@ -62,7 +62,9 @@ class WordsJudge:
     def _rows(self, texts: Sequence[str], numbers: dict[str, int]) -> csr_matrix:
         from scipy.sparse import csr_matrix
 
-        rows, columns, values = [], [], []
+        rows: list[int] = []
+        columns: list[int] = []
+        values: list[float] = []
         for row, text in enumerate(texts):
             weights = self._weights(text)
             rows += [row] * len(weights)
