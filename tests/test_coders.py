@@ -332,7 +332,7 @@ def drop_setting(folder: Path) -> None:
 
 def other_architecture(folder: Path) -> None:
     values = json.loads((folder / CONFIG).read_text())
-    (folder / CONFIG).write_text(json.dumps({**values, "architecture": "jumprelu"}))
+    (folder / CONFIG).write_text(json.dumps({**values, "architecture": "gated"}))
 
 
 def other_width(folder: Path) -> None:
@@ -351,7 +351,7 @@ def other_width(folder: Path) -> None:
         (damage_weights, "damaged"),
         (drop_tensor, "has no b_enc"),
         (drop_setting, "d_sae"),
-        (other_architecture, '"jumprelu".*allowed: topk'),
+        (other_architecture, '"gated".*allowed: topk, jumprelu'),
         (other_width, r"\(199, 24\)"),
     ],
 )

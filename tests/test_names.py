@@ -13,7 +13,7 @@ from lexent.encoders.encoder import encode
 from lexent.errors import InputError
 from lexent.lexicon import LexiconInfo
 from lexent.lexicon.concepts import Concept
-from lexent.lexicon.names import WORD, ContextSpans, _grouped, _Windows, name_all, same_word
+from lexent.lexicon.names import WORD, ContextSpans, _Windows, grouped, name_all, same_word
 from lexent.lexicon.names import Word as NamedWord
 from lexent.lexicon.naming import named_lexicon
 from lexent.lexicon.statistics import Shares, Statistics, collect, words_of
@@ -71,7 +71,7 @@ def test_grouping_is_joining_the_first_group_that_fits(texts: list[str]) -> None
             fits[0].append(word)
         else:
             slow.append([word])
-    assert _grouped(words) == slow
+    assert grouped(words) == slow
 
 
 @settings(max_examples=200, deadline=None)
@@ -351,5 +351,37 @@ def test_latents_of_pooled_states_are_named_by_the_words_of_their_texts() -> Non
     for concept, topic in zip(lexicon.concepts, topics, strict=True):
         assert set(concept.words) <= set(words[topic].split())
         assert concept.frequency == pytest.approx(0.5)
-        assert concept.examples
-        assert all(example.endswith("…") for example in concept.examples)
+        assert len(concept.examples) == 3  # a strong, a middling and a weaker text
+        assert all(example in texts for example in concept.examples)
+        assert concept.category == "lexical"
+
+
+def test_examples_of_pooled_latents_begin_near_their_words() -> None:
+    from lexent.lexicon.topics import _snippet
+
+    text = " ".join(["word"] * 30 + ["statins,"] + ["after"] * 30)
+    shown = _snippet(text, {"statins"})
+    assert shown.startswith("… word word word statins, after")
+    assert shown.endswith(" …")
+    assert _snippet("short text", {"none"}) == "short text"
+    assert _snippet("", {"none"}) == ""
+    assert len(_snippet("長" * 500, {"none"})) < 100
+
+
+def test_a_pooled_latent_that_knows_a_few_texts_by_heart_is_dropped() -> None:
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{letter}" for letter in "abcdefghij"])
+    rows = {f"{' '.join(rng.choice(words, 4))} {place}": np.array([1.0, 0.0]) for place in range(10_000)}
+    rows |= {f"rare {place}": np.array([0.0, 1.0]) for place in range(9)}
+    encoder = ArrayEncoder(rows)
+    sae = SparseAutoencoder(
+        SAEConfig(2, 2, 1, tied=True),
+        encoder=np.eye(2, dtype=np.float32),
+        decoder=None,
+        b_enc=np.zeros(2, np.float32),
+        b_dec=np.zeros(2, np.float32),
+    )
+    info = LexiconInfo("pooled", encoder.id, encoder.fingerprint, "pooled")
+    assert named_lexicon(sae, list(rows), encoder=encoder, info=info).size == 1
+    few = list(rows)[-50:]
+    assert named_lexicon(sae, few, encoder=encoder, info=info).size == 2

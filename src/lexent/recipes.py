@@ -152,8 +152,8 @@ def _clsr(name: str, *, k: int, cap: int, weighting: BM25) -> Recipe:
 
 _ALL = (
     Recipe("latent-terms"),
-    _clsr("clsr", k=128, cap=65, weighting=BM25(k1=0.2, b=3.0, idf="clsr", k2=0.5)),
-    _clsr("clsr-efficient", k=32, cap=24, weighting=BM25(k1=0.6, b=1.75, idf="clsr", k2=2.5)),
+    _clsr("clsr", k=128, cap=128, weighting=BM25(k1=2.0, b=1.0, idf="none")),
+    _clsr("clsr-efficient", k=32, cap=40, weighting=BM25(k1=1.0, b=1.0, idf="clsr", k2=5.0)),
 )
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 

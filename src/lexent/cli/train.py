@@ -18,6 +18,7 @@ from lexent.errors import InputError
 
 _FILE = "coders/training.py"
 Level = Literal["tokens", "pooled"]
+Architecture = Literal["topk", "batchtopk"]
 
 
 def _setting(flag: str, field: str) -> typer.models.OptionInfo:
@@ -48,9 +49,23 @@ def train(
         int | None,
         typer.Option("--sample", help="Learn from this many texts only, drawn evenly; all where not given."),
     ] = None,
-    no_tied: Annotated[
-        bool, typer.Option("--no-tied", help="Learn a matrix for each direction: twice the size, seldom better.")
-    ] = False,
+    architecture: Annotated[
+        Architecture | None,
+        typer.Option(
+            "--architecture",
+            help="topk: k concepts for each state. batchtopk: k on average, as many as a state needs. By default "
+            "topk for tokens and batchtopk for pooled states.",
+            show_default=False,
+        ),
+    ] = None,
+    tied: Annotated[
+        bool | None,
+        typer.Option(
+            "--tied/--no-tied",
+            help="One matrix for both directions, half the size, or one for each. By default tied for tokens only.",
+            show_default=False,
+        ),
+    ] = None,
     text: options.TextColumn = None,
     title: options.TitleColumn = None,
     overwrite: options.Overwrite = False,
@@ -75,8 +90,9 @@ def train(
     from lexent.encoders import DEFAULT
     from lexent.lexicon.train import train as run
 
-    settings = {"d_sae": latents, "k": k, "batch": batch, "lr": lr, "seed": seed, "tied": False if no_tied else None}
-    config = TrainConfig(**{name: value for name, value in settings.items() if value is not None})  # type: ignore[arg-type]
+    settings: dict[str, object] = {"d_sae": latents, "k": k, "batch": batch, "lr": lr, "seed": seed}
+    settings |= {"tied": tied, "architecture": architecture}
+    config = TrainConfig.for_level(level, **{name: value for name, value in settings.items() if value is not None})
     try:
         with Meter("") as meter:
             lexicon = run(

@@ -1,4 +1,4 @@
-"""The TopK sparse autoencoder as it is trained. What is saved and searched with is `coders.sae`."""
+"""The sparse autoencoders as they are trained. What is saved and searched with is `coders.sae`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lexent.coders.topk import top_latents
+from lexent.coders.topk import top_latents, top_of_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class Loss:
     fvu: torch.Tensor  # share of the variance not explained, at k
     auxiliary: torch.Tensor
     active: torch.Tensor  # mean number of latents above 0
-    ids: torch.Tensor  # int64[n, k], the latents that were selected
-    fired: torch.Tensor  # bool[n, k], whether their activation is above 0
+    ids: torch.Tensor  # int64[n, k] or [n * k], the latents that were selected
+    fired: torch.Tensor  # bool, of the same shape: whether their activation is above 0
 
 
 class TopKModel(nn.Module):
@@ -72,17 +72,23 @@ class TopKModel(nn.Module):
         """
         variance = (x - x.mean(dim=0)).square().sum().detach().clamp_min(1e-12)
         centred = x - self.b_dec
-        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=autocast):
-            ids = self.select(centred.detach(), k)
-        values, directions = self.values(centred, ids)
-        residual = centred - torch.einsum("nk,nkd->nd", values, directions)
+        ids, fired, rebuilt = self.rebuild(centred, k, autocast=autocast)
+        residual = centred - rebuilt
         fvu = residual.square().sum() / variance
         auxiliary = x.new_zeros(())
         if len(dead) > 0:
             auxiliary = self._auxiliary(centred, residual.detach(), dead, min(k_aux, len(dead)), autocast) / variance
         total = fvu + aux_weight * min(len(dead) / k_aux, 1.0) * auxiliary
-        fired = values.detach() > 0
-        return Loss(total, fvu.detach(), auxiliary.detach(), fired.sum(dim=1).float().mean(), ids, fired)
+        return Loss(total, fvu.detach(), auxiliary.detach(), fired.sum() / len(x), ids, fired)
+
+    def rebuild(
+        self, centred: torch.Tensor, k: int, *, autocast: bool
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The latents selected, which of them fired, and what the centred states are rebuilt as."""
+        with torch.autocast(centred.device.type, dtype=torch.bfloat16, enabled=autocast):
+            ids = self.select(centred.detach(), k)
+        values, directions = self.values(centred, ids)
+        return ids, values.detach() > 0, torch.einsum("nk,nkd->nd", values, directions)
 
     def _auxiliary(
         self, centred: torch.Tensor, residual: torch.Tensor, dead: torch.Tensor, k: int, autocast: bool
@@ -108,9 +114,32 @@ class TopKModel(nn.Module):
 
         A gain stays above 0: what is saved of a tied model are the encoder rows, and their directions are the decoder.
         """
-        self.W_dec.div_(self.W_dec.norm(dim=1, keepdim=True).clamp_min(1e-8))
+        self.W_dec.div_(self.W_dec.norm(dim=1, keepdim=True).clamp_min(1e-8))  # [d_sae, d_in]: a row is a latent
         if self.gain is not None:
             self.gain.clamp_min_(1e-4)
+
+
+class BatchTopKModel(TopKModel):
+    """The same, with the n * k largest pre-activations of a whole batch of n states in place of k for each.
+
+    A state then has as many latents as it needs, k on average. Meant for pooled states, of which there are few: the
+    code is a dense [n, d_sae] matrix, mostly zeros.
+    """
+
+    def rebuild(
+        self, centred: torch.Tensor, k: int, *, autocast: bool
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        with torch.autocast(centred.device.type, dtype=torch.bfloat16, enabled=autocast):
+            pre = F.linear(centred, self.encoder_rows(), self.b_enc)
+            places = top_of_batch(pre.detach(), len(centred) * k)  # into the flattened matrix
+            values = F.relu(pre.flatten().gather(0, places))
+            codes = torch.zeros_like(pre).flatten().scatter(0, places, values).view_as(pre)
+            rebuilt = codes @ self.W_dec
+        return places % pre.shape[1], values.detach() > 0, rebuilt.float()
+
+
+MODELS: dict[str, type[TopKModel]] = {"topk": TopKModel, "batchtopk": BatchTopKModel}
+"""By the name of the architecture."""
 
 
 def _at(vector: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:

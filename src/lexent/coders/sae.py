@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ class SAEConfig:
     k: int
     """Latents a state was trained with; more or fewer may be used."""
     activation_scale: float = 1.0
-    """Activations times this are what is indexed: it makes states of unit mean norm, so that k1 transfers."""
+    """Activations times this are what is indexed: it brings them to one scale, so that k1 transfers."""
     unit_states: bool = False
     """States are divided by their length before coding."""
     mean_length: float = 0.0
@@ -42,60 +43,89 @@ class SAEConfig:
     bits: int = 32
     """Precision of the stored matrices: 32, or 8 with one scale a latent."""
     architecture: str = "topk"
+    """topk: the k strongest latents of a state. jumprelu: all latents above the threshold, k on average."""
+    threshold: float = 0.0
+    """jumprelu: the pre-activation above which a latent is active, at the k of the training."""
+    ladder: tuple[tuple[int, float], ...] = ()
+    """jumprelu: the same for other k, ascending; between two rungs it is interpolated."""
+
+    def threshold_for(self, k: int) -> float:
+        """The pre-activation above which latents are active, so that k of them are on average."""
+        rungs = dict(self.ladder) | {self.k: self.threshold}
+        if k in rungs:
+            return rungs[k]
+        ks = sorted(rungs)
+        if not ks[0] <= k <= ks[-1]:
+            raise InputError(f"k is {k}; this lexicon has thresholds for {ks[0]} to {ks[-1]} concepts a state")
+        return float(np.interp(np.log(k), np.log(ks), [rungs[rung] for rung in ks]))
+
+
+ARCHITECTURES = ("topk", "jumprelu")
 
 
 class SparseAutoencoder:
-    """z = ReLU(TopK(W_enc (x - b_dec) + b_enc)); x' = z W_dec + b_dec. Rows of both matrices are latents here."""
+    """z = ReLU(TopK(W_enc (x - b_dec) + b_enc)); x' = z W_dec + b_dec. Rows of both matrices are latents here.
+
+    In jumprelu form a latent is active where its pre-activation is above a threshold, in place of TopK.
+    """
 
     def __init__(
         self,
         config: SAEConfig,
         *,
         encoder: NDArray[Any],
-        decoder: NDArray[np.float32] | None,
+        decoder: NDArray[Any] | None,
         b_enc: NDArray[np.float32],
         b_dec: NDArray[np.float32],
         scale: NDArray[np.float32] | None = None,
+        decoder_scale: NDArray[np.float32] | None = None,
     ) -> None:
-        """encoder: float32[d_sae, d_in], or int8 with scale float32[d_sae]. decoder: None where it is tied."""
+        """encoder: float32[d_sae, d_in], or int8 with scale float32[d_sae]. decoder: so too, None where tied."""
         shape = (config.d_sae, config.d_in)
         # nn.Linear and SAELens disagree on the axes: a transposed matrix must not pass as a model.
         if encoder.shape != shape or (decoder is not None and decoder.shape != shape):
             given = encoder.shape if decoder is None else f"{encoder.shape} and {decoder.shape}"
             raise ArtifactError(f"the matrices need the shape [latents, width] {shape}; given: {given}")
-        if b_enc.shape != shape[:1] or b_dec.shape != shape[1:] or (scale is not None and scale.shape != shape[:1]):
+        scales = [one for one in (scale, decoder_scale) if one is not None]
+        if b_enc.shape != shape[:1] or b_dec.shape != shape[1:] or any(one.shape != shape[:1] for one in scales):
             raise ArtifactError(
-                f"b_enc and the scale need one number a latent ({config.d_sae}), b_dec one a column ({config.d_in}); "
-                f"given: {len(b_enc)}, {'none' if scale is None else len(scale)} and {len(b_dec)}"
+                f"b_enc and a scale need one number a latent ({config.d_sae}), b_dec one a column ({config.d_in}); "
+                f"given: {len(b_enc)}, {', '.join(str(len(one)) for one in scales) or 'none'} and {len(b_dec)}"
             )
-        if (encoder.dtype == np.int8) != (scale is not None):
-            raise ArtifactError(f"8-bit rows need a scale and others have none; given: {encoder.dtype} rows")
+        for rows, one in ((encoder, scale), (decoder, decoder_scale)):
+            if (rows is not None and rows.dtype == np.int8) != (one is not None):
+                kind = "no" if rows is None else rows.dtype
+                raise ArtifactError(f"8-bit rows need a scale and others have none; given: {kind} rows")
         self.config = config
         self.b_enc, self.b_dec = b_enc, b_dec
         self._encoder, self._scale = encoder, scale
-        self._decoder = decoder
+        self._decoder, self._decoder_scale = decoder, decoder_scale
         self._dense: NDArray[np.float32] | None = None
+        self._directions: NDArray[np.float32] | None = None
         self._fast: Any = None
 
     @property
     def encoder_rows(self) -> NDArray[np.float32]:
         """float32[d_sae, d_in]"""
         if self._dense is None:
-            self._dense = self._encoder.astype(np.float32)
-            if self._scale is not None:
-                self._dense *= self._scale[:, None]
+            self._dense = _dense(self._encoder, self._scale)
         return self._dense
 
     @property
     def decoder_rows(self) -> NDArray[np.float32]:
         """float32[d_sae, d_in], unit rows"""
-        if self._decoder is None:
-            rows = self.encoder_rows
-            self._decoder = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-        return self._decoder
+        if self._directions is None:
+            rows = self.encoder_rows if self._decoder is None else _dense(self._decoder, self._decoder_scale)
+            if self._decoder is None or self._decoder_scale is not None:
+                rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+            self._directions = rows
+        return self._directions
 
     def encode(self, states: States, *, k: int | None = None) -> RowCodes:
-        """The k strongest latents of each state. Activations come in indexing scale."""
+        """The k strongest latents of each state; in jumprelu form all above the threshold, k on average.
+
+        Activations come in indexing scale.
+        """
         k = self.config.k if k is None else k
         if k < 1:
             raise InputError(f"k is {k}; allowed: 1 or more")
@@ -113,7 +143,9 @@ class SparseAutoencoder:
         if self.config.unit_states:
             rows = rows / lengths.clamp_min(1e-12)
         # One column is no use to anyone, and torch's 8-bit product is wrong there.
-        if rows.device.type == "cpu" and self.config.d_sae >= 4096 and self.config.d_in > 1:
+        if self.config.architecture == "jumprelu":
+            ids, values = _encode_above(self, rows, self.config.threshold_for(k))
+        elif rows.device.type == "cpu" and self.config.d_sae >= 4096 and self.config.d_in > 1:
             ids, values = self._first_pass().encode(rows, k)
         else:
             ids, values = _encode_plainly(self, rows, k)
@@ -146,31 +178,41 @@ class SparseAutoencoder:
         return np.asarray(sparse @ self.decoder_rows, dtype=np.float32) + self.b_dec
 
     def quantised(self) -> SparseAutoencoder:
-        """The same with 8-bit encoder rows, one scale a latent, and a tied decoder where it is tied."""
-        from dataclasses import replace
-
-        rows = self.encoder_rows
-        scale = np.maximum(np.abs(rows).max(axis=1), 1e-12) / 127
+        """The same with 8-bit rows, one scale a latent."""
+        encoder, scale = _eight_bits(self.encoder_rows)
+        decoder, decoder_scale = (None, None) if self.config.tied else _eight_bits(self.decoder_rows)
         return SparseAutoencoder(
             replace(self.config, bits=8),
-            encoder=np.round(rows / scale[:, None]).astype(np.int8),
-            decoder=None if self.config.tied else self.decoder_rows,
+            encoder=encoder,
+            decoder=decoder,
             b_enc=self.b_enc,
             b_dec=self.b_dec,
-            scale=scale.astype(np.float32),
+            scale=scale,
+            decoder_scale=decoder_scale,
+        )
+
+    def configured(self, **settings: Any) -> SparseAutoencoder:
+        """The same weights with other settings."""
+        return SparseAutoencoder(
+            replace(self.config, **settings),
+            encoder=self._encoder,
+            decoder=self._decoder,
+            b_enc=self.b_enc,
+            b_dec=self.b_dec,
+            scale=self._scale,
+            decoder_scale=self._decoder_scale,
         )
 
     def kept(self, latents: NDArray[np.int64]) -> SparseAutoencoder:
         """Only the given latents, renumbered in that order."""
-        from dataclasses import replace
-
         return SparseAutoencoder(
             replace(self.config, d_sae=len(latents)),
             encoder=np.ascontiguousarray(self._encoder[latents]),
-            decoder=None if self.config.tied else np.ascontiguousarray(self.decoder_rows[latents]),
+            decoder=None if self._decoder is None else np.ascontiguousarray(self._decoder[latents]),
             b_enc=self.b_enc[latents],
             b_dec=self.b_dec,
             scale=None if self._scale is None else self._scale[latents],
+            decoder_scale=None if self._decoder_scale is None else self._decoder_scale[latents],
         )
 
     def tensors(self) -> dict[str, NDArray[Any]]:
@@ -180,14 +222,16 @@ class SparseAutoencoder:
             "b_enc": self.b_enc.astype(np.float32),
             "b_dec": self.b_dec.astype(np.float32),
         }
-        if not self.config.tied:
-            found["W_dec"] = np.ascontiguousarray(self.decoder_rows)
+        if self._decoder is not None:
+            found["W_dec"] = np.ascontiguousarray(self._decoder)
         if self._scale is not None:
             found["W_enc_scale"] = self._scale
+        if self._decoder_scale is not None:
+            found["W_dec_scale"] = self._decoder_scale
         return found
 
     def hash(self) -> str:
-        digest = hashlib.sha256(json.dumps(asdict(self.config), sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(_settings(self.config), sort_keys=True).encode())
         for name, tensor in sorted(self.tensors().items()):
             digest.update(name.encode() + tensor.tobytes())
         return digest.hexdigest()[:16]
@@ -197,7 +241,7 @@ class SparseAutoencoder:
         from safetensors.numpy import save
 
         (folder / WEIGHTS).write_bytes(save(self.tensors()))  # save_file would hide why a disk refused
-        (folder / CONFIG).write_text(json.dumps(asdict(self.config), indent=1) + "\n")
+        (folder / CONFIG).write_text(json.dumps(_settings(self.config), indent=1) + "\n")
 
     @staticmethod
     def load(folder: Path) -> SparseAutoencoder:
@@ -216,11 +260,12 @@ class SparseAutoencoder:
         if missing:
             raise ArtifactError(f"the lexicon {folder} is damaged: {WEIGHTS} has no {', '.join(sorted(missing))}")
         try:
-            config = SAEConfig(**{name: values[name] for name in SAEConfig.__dataclass_fields__ if name in values})
-        except TypeError as error:
+            config = _config(values)
+        except (TypeError, ValueError, KeyError) as error:
             raise ArtifactError(f"the lexicon {folder} is damaged: {CONFIG}: {error}") from error
-        if config.architecture != "topk":
-            raise ArtifactError(f'{folder} is a "{config.architecture}" autoencoder; allowed: topk')
+        if config.architecture not in ARCHITECTURES:
+            allowed = ", ".join(ARCHITECTURES)
+            raise ArtifactError(f'{folder} is a "{config.architecture}" autoencoder; allowed: {allowed}')
         return SparseAutoencoder(
             config,
             encoder=np.ascontiguousarray(tensors["W_enc"].T),
@@ -228,24 +273,86 @@ class SparseAutoencoder:
             b_enc=tensors["b_enc"],
             b_dec=tensors["b_dec"],
             scale=tensors.get("W_enc_scale"),
+            decoder_scale=tensors.get("W_dec_scale"),
         )
 
 
-def _encode_plainly(sae: SparseAutoencoder, states: torch.Tensor, k: int) -> tuple[Any, Any]:
-    """ids int32[n, k] and activations float32[n, k], by the full product in float32."""
-    import torch
+_THRESHOLDS = ("threshold", "ladder")
 
-    from lexent.coders.topk import top_latents
+
+def _settings(config: SAEConfig) -> dict[str, Any]:
+    """What cfg.json holds: thresholds in jumprelu form alone."""
+    values = asdict(config)
+    if config.architecture != "jumprelu":
+        for name in _THRESHOLDS:
+            del values[name]
+    return values
+
+
+def _config(values: dict[str, Any]) -> SAEConfig:
+    """What cfg.json says. The numbers that decide which latents are active must be there."""
+    known = {name: values[name] for name in SAEConfig.__dataclass_fields__ if name in values}
+    if known.get("architecture") == "jumprelu":
+        for name in _THRESHOLDS:
+            if name not in known:
+                raise ValueError(f"a jumprelu autoencoder needs its {name}")
+        known["threshold"] = float(known["threshold"])
+        known["ladder"] = tuple((int(k), float(threshold)) for k, threshold in known["ladder"])
+        if not np.isfinite([known["threshold"], *(threshold for _, threshold in known["ladder"])]).all():
+            raise ValueError("a threshold is not a number")
+    else:
+        known = {name: value for name, value in known.items() if name not in _THRESHOLDS}
+    return SAEConfig(**known)
+
+
+def _dense(rows: NDArray[Any], scale: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = rows.astype(np.float32)
+    return found if scale is None else found * scale[:, None]
+
+
+def _eight_bits(rows: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    scale = np.maximum(np.abs(rows).max(axis=1), 1e-12) / 127
+    return np.round(rows / scale[:, None]).astype(np.int8), scale.astype(np.float32)
+
+
+def pre_activations(sae: SparseAutoencoder, states: torch.Tensor, step: int) -> Iterator[tuple[slice, torch.Tensor]]:
+    """float32[step, d_sae]: W_enc (x - b_dec) + b_enc of some states at a time, on their device."""
+    import torch
 
     rows = torch.from_numpy(sae.encoder_rows).to(states.device)
     b_enc = torch.from_numpy(sae.b_enc).to(states.device)
     b_dec = torch.from_numpy(sae.b_dec).to(states.device)
+    for start in range(0, len(states), step):
+        part = slice(start, start + step)
+        yield part, torch.nn.functional.linear(states[part].float() - b_dec, rows, b_enc)
+
+
+def _encode_plainly(sae: SparseAutoencoder, states: torch.Tensor, k: int) -> tuple[Any, Any]:
+    """ids int32[n, k] and activations float32[n, k], by the full product in float32."""
+    from lexent.coders.topk import top_latents
+
     ids = np.empty((len(states), k), np.int32)
     values = np.empty((len(states), k), np.float32)
-    for start in range(0, len(states), 8192):
-        part = slice(start, start + 8192)
-        pre = torch.nn.functional.linear(states[part].float() - b_dec, rows, b_enc)
+    for part, pre in pre_activations(sae, states, 8192):
         best = top_latents(pre, k)
         ids[part] = best.cpu().numpy()
         values[part] = pre.gather(1, best).clamp_min(0).cpu().numpy()
     return ids, values
+
+
+def _encode_above(sae: SparseAutoencoder, states: torch.Tensor, threshold: float) -> tuple[Any, Any]:
+    """ids int32[n, most] and activations float32[n, most] of all latents above the threshold, strongest first.
+
+    most: how many the richest state has. The full product: pooled states are few, and cheap beside their encoding.
+    """
+    parts: list[tuple[Any, Any]] = []
+    bar = max(threshold, 0.0)
+    for _, pre in pre_activations(sae, states, 2048):
+        most = int((pre > bar).sum(dim=1).max())
+        best = pre.topk(most, dim=1)
+        values = best.values.where(best.values > bar, 0.0)
+        parts.append((best.indices.int().cpu().numpy(), values.cpu().numpy()))
+    width = max([1, *(ids.shape[1] for ids, _ in parts)])
+    padded = [tuple(np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in part) for part in parts]
+    ids = np.concatenate([np.empty((0, width), np.int32), *(ids for ids, _ in padded)])
+    return ids, np.concatenate([np.empty((0, width), np.float32), *(values for _, values in padded)])

@@ -47,11 +47,7 @@ class StateStream:
     @cached_property
     def digest(self) -> str:
         """Changes when any text does."""
-        found = hashlib.sha256()
-        for text in self.texts:
-            encoded = text.encode(errors="surrogatepass")
-            found.update(len(encoded).to_bytes(8, "little") + encoded)
-        return found.hexdigest()[:16]
+        return text_digest(self.texts)
 
     def block(self, number: int) -> torch.Tensor:
         """float[n_rows, d_in]: the states of one block, shuffled."""
@@ -61,10 +57,16 @@ class StateStream:
         order = np.random.default_rng([self.seed, number // per_pass]).permutation(len(self.texts))
         start = number % per_pass * self.block_texts
         texts = [self.texts[place] for place in order[start : start + self.block_texts]]
-        batches = self.encoder.batches(texts, kind="document", level=self.level)
-        rows = torch.cat([states.values for _, states in batches])
+        rows = self.states(texts)
         generator = torch.Generator().manual_seed(int(np.random.default_rng([self.seed, 1, number]).integers(2**31)))
         return rows[torch.randperm(len(rows), generator=generator).to(rows.device)]
+
+    def states(self, texts: Sequence[str]) -> torch.Tensor:
+        """float[n_rows, d_in]: the states of some texts, in the order in which they were encoded."""
+        import torch
+
+        batches = self.encoder.batches(texts, kind="document", level=self.level)
+        return torch.cat([states.values for _, states in batches])
 
     def from_block(self, first: int) -> Iterator[tuple[int, torch.Tensor]]:
         """The blocks from a number on; the next one is encoded while the caller works on this one."""
@@ -75,3 +77,12 @@ class StateStream:
                 rows = ahead.result()
                 ahead = pool.submit(self.block, number + 1) if number + 1 < self.blocks else None
                 yield number, rows
+
+
+def text_digest(texts: Sequence[str]) -> str:
+    """Changes when any text does."""
+    found = hashlib.sha256()
+    for text in texts:
+        encoded = text.encode(errors="surrogatepass")
+        found.update(len(encoded).to_bytes(8, "little") + encoded)
+    return found.hexdigest()[:16]

@@ -5,34 +5,43 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
 
 from lexent.artifact import disk_errors
+from lexent.coders.calibration import calibrated
 from lexent.coders.checkpoint import read_checkpoint, write_checkpoint
-from lexent.coders.model import Loss, TopKModel
+from lexent.coders.model import MODELS, Loss
 from lexent.coders.sae import SAEConfig, SparseAutoencoder
+from lexent.coders.stream import text_digest
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
     from lexent.coders.stream import StateStream
+    from lexent.types import Level
 
 METRICS = "metrics.jsonl"
+
+Architecture = Literal["topk", "batchtopk"]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
-    """How a lexicon is trained. The defaults are good for a text encoder of a few hundred dimensions."""
+    """How a lexicon is trained. The defaults are good for token states a few hundred wide."""
 
     d_sae: int = 32_768
-    """Number of latents."""
+    """Number of latents; 6,144 for pooled states."""
     k: int = 16
-    """Latents a state may use."""
+    """Latents a state may use; 32 for pooled states."""
+    architecture: Architecture = "topk"
+    """topk: k latents for each state. batchtopk: k on average, as many as a state needs; best for pooled states."""
+    k_from: int | None = None
+    """Latents a state may use at the start; over the first half of the run it becomes k. None: k all along."""
     unit_states: bool = True
     """Code the direction of each state, and weigh its activations by its length: learn what is said, not how loudly."""
     tied: bool = True
@@ -56,8 +65,29 @@ class TrainConfig:
             raise InputError(f"k is {self.k}; allowed: from 1 to the number of latents, {self.d_sae}")
         if self.batch < 2 or self.lr <= 0:
             raise InputError(f"batch is {self.batch} and lr {self.lr}; allowed: a batch of 2 or more, lr above 0")
+        if self.architecture not in get_args(Architecture):
+            allowed = ", ".join(get_args(Architecture))
+            raise InputError(f'architecture is "{self.architecture}"; allowed: {allowed}')
+        if self.k_from is not None and not 1 <= self.k_from <= self.d_sae:
+            raise InputError(f"k_from is {self.k_from}; allowed: from 1 to the number of latents, {self.d_sae}")
         if self.k_aux < 1 or self.seed < 0:
             raise InputError(f"k_aux is {self.k_aux} and seed {self.seed}; allowed: k_aux from 1, seed from 0")
+
+    @staticmethod
+    def for_level(level: Level, **settings: Any) -> TrainConfig:
+        """The defaults for states of a level, with other settings where given."""
+        defaults = POOLED if level == "pooled" else {}
+        return TrainConfig(**{**defaults, **settings})
+
+    def k_at(self, share: float) -> int:
+        """Latents a state may use at that share of the run."""
+        if self.k_from is None or share >= 0.5:
+            return self.k
+        return round(self.k_from + (self.k - self.k_from) * 2 * share)
+
+
+POOLED: dict[str, Any] = {"architecture": "batchtopk", "d_sae": 6144, "k": 32, "tied": False, "dead_after": 300_000}
+"""What differs for pooled states: there are few, one a text, so fewer latents, with a matrix for each direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +106,30 @@ class Progress:
 class Trainer:
     """The state of a run: all of it is in a checkpoint, so a run that is killed goes on exactly."""
 
-    def __init__(self, stream: StateStream, config: TrainConfig, *, folder: Path | None = None) -> None:
-        """folder: where checkpoints and metrics go; an existing checkpoint of the same run is continued."""
-        self.stream, self.config, self.folder = stream, config, folder
+    def __init__(
+        self,
+        stream: StateStream,
+        config: TrainConfig,
+        *,
+        folder: Path | None = None,
+        held_out: Sequence[str] = (),
+    ) -> None:
+        """folder: where checkpoints and metrics go; an existing checkpoint of the same run is continued.
+
+        held_out: texts that the stream does not have, on which batchtopk sets its thresholds.
+        """
+        if config.architecture == "batchtopk" and not held_out:
+            raise InputError("batchtopk sets its thresholds on held-out texts, and there are none; give more text")
+        self.stream, self.config, self.folder, self.held_out = stream, config, folder, held_out
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.autocast = self.device.type == "cuda" and torch.cuda.is_bf16_supported()
-        self.model = TopKModel(stream.width, config.d_sae, tied=config.tied, seed=config.seed).to(self.device)
+        model = MODELS[config.architecture]
+        self.model = model(stream.width, config.d_sae, tied=config.tied, seed=config.seed).to(self.device)
         fused = self.device.type == "cuda"
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.lr, eps=1e-8, fused=fused)
         self.next_block, self.step, self.states = 0, 0, 0
         self.scale = 0.0  # set from the first block: states times this have a mean norm of 1; 0 before
-        self.mean_length = 0.0  # of the first block's states, where they are divided by their own
+        self.mean_length = 0.0  # of the first block's token states, where they are divided by their own
         self.last_fired = torch.zeros(config.d_sae, dtype=torch.long, device=self.device)
         self.dead = torch.empty(0, dtype=torch.long, device=self.device)
         self.rest = torch.empty(0, stream.width, device=self.device)  # states of a block that filled no batch
@@ -102,19 +145,26 @@ class Trainer:
         stream = self.stream
         facts: dict[str, Any] = {"texts": len(stream.texts), "passes": stream.passes, "block_texts": stream.block_texts}
         facts |= {"order": stream.seed, "content": stream.digest}
+        if self.held_out:
+            facts["held_out"] = text_digest(self.held_out)
         return {**asdict(self.config), **facts, "encoder": stream.encoder.fingerprint, "level": stream.level}
 
     def run(
-        self, *, checkpoint_every: float = 120.0, progress: Callable[[Progress], None] | None = None
+        self,
+        *,
+        checkpoint_every: float = 120.0,
+        bits: Literal[8, 32] = 32,
+        progress: Callable[[Progress], None] | None = None,
     ) -> SparseAutoencoder:
         """Train to the end. Checkpoints are written after the last block, and between others at most one in
-        checkpoint_every seconds.
+        checkpoint_every seconds. bits: precision of the result's matrices.
         """
         began, first, saved, shown = time.monotonic(), self.states, time.monotonic(), 0.0
         for number, rows in self.stream.from_block(self.next_block):
             rows = rows.to(self.device).float()
             if self.config.unit_states:
-                self.mean_length = self.mean_length or float(rows.norm(dim=1).mean())
+                if self.stream.level == "tokens":  # the length of a pooled state says nothing: cosine forgets it
+                    self.mean_length = self.mean_length or float(rows.norm(dim=1).mean())
                 rows = torch.nn.functional.normalize(rows, dim=1)
             if self.scale == 0.0:
                 self._calibrate(rows)
@@ -147,7 +197,7 @@ class Trainer:
             write_checkpoint(self)
         if progress is not None and self.latest is not None:
             progress(self.latest)
-        return self.result()
+        return self.result(bits=bits)
 
     def _calibrate(self, rows: torch.Tensor) -> None:
         """Scale the states to a mean norm of 1 and start the bias at their mean."""
@@ -161,7 +211,7 @@ class Trainer:
             group["lr"] = config.lr * schedule(share)
         loss = self.model.loss(
             batch,
-            k=config.k,
+            k=config.k_at(share),
             dead=self.dead,
             k_aux=config.k_aux,
             aux_weight=config.aux_weight,
@@ -206,8 +256,11 @@ class Trainer:
             self.latest = Progress(**rows[sum(done) - 1])
 
     @torch.no_grad()
-    def result(self) -> SparseAutoencoder:
-        """The autoencoder in the units of the encoder: the input scale is folded into the biases."""
+    def result(self, *, bits: Literal[8, 32] = 32) -> SparseAutoencoder:
+        """The autoencoder in the units of the encoder: the input scale is folded into the biases.
+
+        After batchtopk its thresholds are set on the held-out texts, with the weights as they will be stored.
+        """
         config, model = self.config, self.model
         found = SAEConfig(
             d_in=self.stream.width,
@@ -218,13 +271,17 @@ class Trainer:
             mean_length=self.mean_length,
             tied=config.tied,
         )
-        return SparseAutoencoder(
+        sae = SparseAutoencoder(
             found,
             encoder=_array(model.encoder_rows()),
             decoder=None if config.tied else _array(model.W_dec),
             b_enc=_array(model.b_enc / self.scale),
             b_dec=_array(model.b_dec / self.scale),
         )
+        sae = sae.quantised() if bits == 8 else sae
+        if config.architecture != "batchtopk":
+            return sae
+        return calibrated(sae, self.stream.states(self.held_out).to(self.device))
 
 
 def schedule(share: float, *, warm_up: float = 0.05) -> float:

@@ -75,7 +75,10 @@ def name_all(statistics: Statistics, texts: Sequence[str], spans: ContextSpans) 
     m = len(statistics.frequency)
     surroundings = _Surroundings(statistics, texts, spans)
     evidence = [_evidence(statistics, latent, surroundings) for latent in range(m)]
-    labels = _distinct([_short(_label(statistics, latent, evidence[latent])) for latent in range(m)], evidence)
+    labels = distinct(
+        [shortened(_label(statistics, latent, evidence[latent])) for latent in range(m)],
+        [[word.text for word in found.context] for found in evidence],
+    )
     return [
         Concept(
             id=latent,
@@ -96,8 +99,6 @@ class ContextSpans:
 
     def of(self, text: int, token: int) -> tuple[int, int]:
         """The span of a token; (0, 0) stands for the whole text."""
-        if text not in self._spans:
-            return 0, 0
         start, stop = self._spans[text][token]
         return int(start), int(stop)
 
@@ -129,7 +130,7 @@ def _evidence(statistics: Statistics, latent: int, surroundings: _Surroundings) 
     for item, part in zip(items[:40], share[:40], strict=True):
         gain = float(part * np.log(max(part / max(statistics.word_rate[item], 1e-9), 1e-9)))
         words.append(Word(statistics.words[item], float(part), gain))
-    merged = [_merged(group) for group in _grouped(words)]
+    merged = [merged_word(group) for group in grouped(words)]
     shares = np.array([word.share for word in merged] + list(share[40:]))
     rest = max(0.0, 1.0 - float(shares.sum()))  # what the words not kept hold, taken as words of the weakest share
     entropy = float(-(shares * np.log2(shares)).sum() - rest * np.log2(shares.min()))
@@ -137,7 +138,7 @@ def _evidence(statistics: Statistics, latent: int, surroundings: _Surroundings) 
     return Evidence(words, surroundings.words(latent), entropy)
 
 
-def _grouped(words: Sequence[Word]) -> list[list[Word]]:
+def grouped(words: Sequence[Word]) -> list[list[Word]]:
     """Words with their other forms: each joins the first group whose first word it is a form of."""
     groups: list[list[Word]] = []
     alike: dict[str, list[list[Word]]] = {}  # forms of one word share their first three letters
@@ -153,7 +154,7 @@ def _grouped(words: Sequence[Word]) -> list[list[Word]]:
     return groups
 
 
-def _merged(group: list[Word]) -> Word:
+def merged_word(group: list[Word]) -> Word:
     """One word for all its forms: the most usual one, and of two about as usual the shorter."""
     most = max(word.share for word in group)
     text = min((word.text for word in group if word.share >= 0.5 * most), key=len)
@@ -195,7 +196,7 @@ class _Surroundings:
             word = Word(text, share, float(share * np.log(share / self._background.get(text, 1e-4))))
             if len(text) > 2 and word.is_content and word.gain > 0.2:
                 found.append(word)
-        groups = _grouped(sorted(found, key=lambda word: (-word.gain, word.text)))
+        groups = grouped(sorted(found, key=lambda word: (-word.gain, word.text)))
         return [group[0] for group in groups[:8]]
 
 
@@ -242,23 +243,23 @@ def _label(statistics: Statistics, latent: int, evidence: Evidence) -> str:
         return ""
     content = [word for word in evidence.words if word.is_content]
     if content and max(word.share for word in content) >= 0.5:  # one word's latent
-        return SEPARATOR.join(_until_it_falls(content))
+        return SEPARATOR.join(until_it_falls(content))
     affix = _shared_piece(statistics, latent, evidence)
     if affix:
         return SEPARATOR.join([affix, *(word.text for word in content[:2])])
     if sum(word.share for word in content) < 0.4:  # function words and punctuation: what stands around them says more
-        near = _until_it_falls(evidence.context)
+        near = until_it_falls(evidence.context)
         if near and evidence.context[0].gain >= 0.5:
             return SEPARATOR.join(near)
         top = _spoken(evidence.top.text)
         return SEPARATOR.join([top, *near[:2]])
     if evidence.entropy < BROAD:
-        chosen = _until_it_falls(content)
+        chosen = until_it_falls(content)
         return SEPARATOR.join(chosen if len(chosen) > 1 else _blend(content, evidence.context))
     return SEPARATOR.join(_blend(content, evidence.context))
 
 
-def _until_it_falls(words: list[Word]) -> list[str]:
+def until_it_falls(words: list[Word]) -> list[str]:
     """The best words, down to where the gain drops to a fifth of the best."""
     return [word.text for word in words[:MOST_WORDS] if word.gain >= max(words[0].gain / 5, 0.01)] or [
         word.text for word in words[:1]
@@ -267,9 +268,9 @@ def _until_it_falls(words: list[Word]) -> list[str]:
 
 def _blend(content: list[Word], context: list[Word]) -> list[str]:
     """Words that it fires on and words around it, by gain; a word that is both counts twice."""
-    groups = _grouped([*content, *context])
+    groups = grouped([*content, *context])
     both = [Word(group[0].text, group[0].share, sum(word.gain for word in group)) for group in groups]
-    return _until_it_falls(sorted(both, key=lambda word: -word.gain))
+    return until_it_falls(sorted(both, key=lambda word: -word.gain))
 
 
 _SPOKEN = {
@@ -303,21 +304,21 @@ def _shared_piece(statistics: Statistics, latent: int, evidence: Evidence) -> st
     return f"words in -{part}" if at_end >= at_start else f"words in {part}-"
 
 
-def _short(label: str) -> str:
+def shortened(label: str) -> str:
     """Scripts without spaces make one word of a sentence: a part of it will do."""
     return SEPARATOR.join(
         word if len(word) <= LONGEST else f"{word[: LONGEST - 1]}…" for word in label.split(SEPARATOR)
     )
 
 
-def _distinct(labels: list[str], evidence: list[Evidence]) -> list[str]:
+def distinct(labels: list[str], around: Sequence[Sequence[str]]) -> list[str]:
     """Labels that several latents share get the words around them in brackets, then numbers."""
     found = list(labels)
     for extra in range(2, 5):
         shared = {label for label, count in Counter(found).items() if count > 1 and label}
         for latent, label in enumerate(found):
             if label in shared:
-                words = [word.text for word in evidence[latent].context if word.text not in labels[latent]][:extra]
+                words = [word for word in around[latent] if word not in labels[latent]][:extra]
                 if words:
                     found[latent] = f"{labels[latent]} ({', '.join(words)})"
     seen: Counter[str] = Counter()

@@ -13,6 +13,7 @@ from lexent.lexicon.concepts import Concepts
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
 from lexent.lexicon.names import ContextSpans, name_all
 from lexent.lexicon.statistics import Statistics, collect
+from lexent.lexicon.topics import name_topics
 
 if TYPE_CHECKING:
     from lexent.coders.sae import SparseAutoencoder
@@ -28,9 +29,11 @@ def named_lexicon(
     progress: Callable[[int], None] | None = None,
 ) -> Lexicon:
     """Name the latents by what they fire on in the texts; latents that never fire are dropped."""
-    statistics = collect(texts, encoder=encoder, sae=sae, level=info.level, progress=progress)
-    spans = _spans(statistics, texts, encoder) if info.level == "tokens" else ContextSpans({})
-    concepts = name_all(statistics, texts, spans)
+    if info.level == "pooled":
+        concepts = name_topics(texts, encoder=encoder, sae=sae, progress=progress)
+    else:
+        statistics = collect(texts, encoder=encoder, sae=sae, progress=progress)
+        concepts = name_all(statistics, texts, _spans(statistics, texts, encoder))
     live = np.array([concept.id for concept in concepts if concept.label], dtype=np.int64)
     if not len(live):
         raise InputError("no latent fires on the texts given for naming; give more text")

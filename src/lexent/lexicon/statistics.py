@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from lexent.types import Level, RowCodes, Tokens
+from lexent.types import RowCodes, Tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,15 +67,11 @@ def collect(
     *,
     encoder: Encoder,
     sae: SparseAutoencoder,
-    level: Level = "tokens",
     contexts: int = 24,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Statistics:
-    """One pass over the texts. Contexts are drawn in proportion to activation, so weak ones are seen too.
-
-    The latents of a pooled state fire on all words of its text, each with an equal part.
-    """
+    """One pass over the texts. Contexts are drawn in proportion to activation, so weak ones are seen too."""
     m = sae.config.d_sae
     words, pieces = _Vocabulary(), _Vocabulary()
     word_sums, piece_sums = _Sums(), _Sums()
@@ -84,16 +80,13 @@ def collect(
     word_tokens: list[NDArray[np.int64]] = []
     for start in range(0, len(texts), CHUNK):
         part = texts[start : start + CHUNK]
-        if level == "tokens":
-            tokens = encoder.tokenize(part, kind="document")
-            strings = [found.strings for found in tokens]
-            whole = [words_of(text, found) for text, found in zip(part, tokens, strict=True)]
-        else:
-            strings = whole = [WORD.findall(text.lower()) or ["[text]"] for text in part]
+        tokens = encoder.tokenize(part, kind="document")
+        strings = [found.strings for found in tokens]
+        whole = [words_of(text, found) for text, found in zip(part, tokens, strict=True)]
         of_word = [np.array(words.of(found), np.int64) for found in whole]
         of_piece = [np.array(pieces.of(found), np.int64) for found in strings]
         word_tokens.append(np.bincount(np.concatenate([*of_word, np.empty(0, np.int64)])))
-        for rows, states in encoder.batches(part, kind="document", level=level):
+        for rows, states in encoder.batches(part, kind="document"):
             codes = sae.encode(states)
             text = np.repeat(rows, np.diff(codes.offsets))
             place = np.arange(len(codes.ids)) - np.repeat(codes.offsets[:-1], np.diff(codes.offsets))
@@ -101,8 +94,6 @@ def collect(
             sample.add(latent, value, torch.from_numpy((start + text) * 65_536 + place)[row])
             pairs = torch.unique(latent + m * torch.from_numpy(text)[row])
             frequency += np.bincount((pairs % m).numpy(), minlength=m)
-            if level == "pooled":
-                latent, value, row = _active(_spread(codes, np.array([len(of_word[at]) for at in rows])))
             word_sums.add(latent, torch.from_numpy(np.concatenate([of_word[at] for at in rows]))[row], value)
             piece_sums.add(latent, torch.from_numpy(np.concatenate([of_piece[at] for at in rows]))[row], value)
             if progress is not None:
@@ -131,13 +122,6 @@ def _active(codes: RowCodes) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     value = codes.values.ravel()[active]
     row = active // codes.ids.shape[1]
     return torch.from_numpy(latent), torch.from_numpy(value), torch.from_numpy(row)
-
-
-def _spread(codes: RowCodes, lengths: NDArray[np.int64]) -> RowCodes:
-    """The code of each text, given in equal parts to its words."""
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    shares: NDArray[np.float32] = (codes.values / lengths[:, None]).astype(np.float32)
-    return RowCodes(np.repeat(codes.ids, lengths, axis=0), np.repeat(shares, lengths, axis=0), offsets)
 
 
 def words_of(text: str, tokens: Tokens) -> list[str]:

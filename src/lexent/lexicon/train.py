@@ -46,6 +46,7 @@ def train(
     pass. A run that is stopped goes on from its last checkpoint, in the folder `out` + ".training", when the same call
     is made again. sentences: up to this many of each text are learned from beside it, as texts of their own, so that
     short texts such as queries are known as well. bits=8 stores the matrices in 8 bits, a quarter of the size.
+    config: how; where it is not given, what suits the level. batchtopk holds some texts back, to set its threshold on.
     """
     from lexent.coders.stream import StateStream
     from lexent.coders.training import TrainConfig, Trainer
@@ -63,46 +64,58 @@ def train(
         raise InputError(f"sentences is {sentences}; allowed: 0 or more")
     if bits not in (8, 32):
         raise InputError(f"bits is {bits}; allowed: 8, 32")
-    config = config or TrainConfig()
+    config = config or TrainConfig.for_level(level)
     model = load(encoder)
     folder = out.with_name(out.name + ".training")
     if isinstance(model, ArrayEncoder):
         sentences = 0  # it knows whole texts only
-    lessons = with_sentences(held, sentences, seed=config.seed)
-    trainer = Trainer(StateStream(lessons, model, level=level, passes=passes, seed=config.seed), config, folder=folder)
-    unique = list(dict.fromkeys(held))
+    learned, kept_back = split(held, seed=config.seed) if config.architecture == "batchtopk" else (held, [])
+    lessons = with_sentences(learned, sentences, seed=config.seed)
+    stream = StateStream(lessons, model, level=level, passes=passes, seed=config.seed)
+    trainer = Trainer(stream, config, folder=folder, held_out=with_sentences(kept_back, sentences, seed=config.seed))
+    # A pooled state is of its whole text, so that short texts say best what its latents are about.
+    named_on = list(dict.fromkeys(lessons if level == "pooled" else held))
 
     def trained(now: Progress) -> None:
         if progress is not None:
             detail = f"FVU {now.fvu:.3f}, dead {now.dead:.1%}, {now.rate:,.0f} states/s"
             progress("train", now.done, detail)
 
-    sae = trainer.run(progress=trained)
-    if bits == 8:
-        sae = sae.quantised()
+    sae = trainer.run(bits=bits, progress=trained)
     named = 0
 
     def counted(texts_done: int) -> None:
         nonlocal named
         named += texts_done
         if progress is not None:
-            progress("name", named / len(unique), f"{named:,} texts")
+            progress("name", named / len(named_on), f"{named:,} texts")
 
     last = trainer.latest
     measured = {"fvu": round(last.fvu, 4), "states_per_second": round(last.rate)} if last else {}
     facts = {
         "texts": len(held),
-        "sentences": len(lessons) - len(held),
+        **({"held_out": len(kept_back)} if kept_back else {}),
+        "sentences": len(lessons) - len(learned),
         "passes": passes,
         "states": trainer.states,
         **asdict(config),
         **measured,
     }
     info = LexiconInfo(name or out.name, model.id, model.fingerprint, level, facts)
-    lexicon = named_lexicon(sae, unique, encoder=model, info=info, progress=counted)
+    lexicon = named_lexicon(sae, named_on, encoder=model, info=info, progress=counted)
     lexicon.save(out, card=card(lexicon), overwrite=overwrite)
     shutil.rmtree(folder, ignore_errors=True)
     return lexicon
+
+
+def split(texts: Sequence[str], *, seed: int = 0) -> tuple[list[str], list[str]]:
+    """Texts to learn from, and texts held back: 2 % of the different ones, at least 512, but at most a fifth."""
+    unique = list(dict.fromkeys(texts))
+    count = min(max(len(unique) // 50, 512), len(unique) // 5)
+    if not count:
+        raise InputError(f"there are {len(unique)} different texts; allowed: 5 or more, since some are held back")
+    back = {unique[place] for place in np.random.default_rng(seed).permutation(len(unique))[:count]}
+    return [text for text in texts if text not in back], [text for text in unique if text in back]
 
 
 def with_sentences(texts: Sequence[str], each: int, *, seed: int = 0) -> list[str]:

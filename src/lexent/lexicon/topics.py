@@ -1,0 +1,168 @@
+"""Names for the latents of pooled states: words that stand in the texts a latent fires on far more than in others.
+
+A pooled state belongs to a whole text, so no word raised a latent: each word of the text is a witness. What counts is
+the share of a latent's squared activation in texts that hold a word, against the share of all texts that do: squared,
+since a weak activation is often about something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lexent.function_words import FUNCTION_WORDS
+from lexent.lexicon.concepts import SEPARATOR, Category, Concept
+from lexent.lexicon.names import Word, distinct, grouped, merged_word, shortened, until_it_falls
+from lexent.lexicon.statistics import WORD
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
+
+    from lexent.coders.sae import SparseAutoencoder
+    from lexent.encoders import Encoder
+
+CHUNK = 4096
+LATENTS = 512
+"""Latents that are named at a time."""
+CANDIDATES = 24
+LEAST_GAIN = 0.005
+FEWEST = 10
+"""Texts of ten thousand and more that a latent must fire on: fewer, and it has learned those texts by heart."""
+SNIPPET = 10
+"""Words of an example."""
+LONGEST_SNIPPET = 90
+"""Letters of an example: scripts without spaces make one word of a sentence."""
+QUANTILES = (0.0, 0.2, 0.5)
+"""Where examples are taken among a latent's texts, from strongest to weakest: the strongest alone promise too much."""
+
+
+def name_topics(
+    texts: Sequence[str],
+    *,
+    encoder: Encoder,
+    sae: SparseAutoencoder,
+    progress: Callable[[int], None] | None = None,
+) -> list[Concept]:
+    """A concept for each latent; those that fire on no text, or on too few, get the label "" and must be dropped."""
+    codes = _codes(texts, encoder=encoder, sae=sae, progress=progress)
+    presence, words = _presence(texts)
+    rate = np.asarray(presence.sum(axis=0)).ravel() / max(1, len(texts))
+    of_latent = codes.T.tocsr()
+    found: list[list[Word]] = []
+    for start in range(0, of_latent.shape[0], LATENTS):
+        found += _witnesses(of_latent[start : start + LATENTS], presence, words, rate)
+    labels = distinct(
+        [shortened(SEPARATOR.join(until_it_falls(best)) if best else "") for best in found],
+        [[word.text for word in best] for best in found],
+    )
+    fired = np.diff(of_latent.indptr)
+    least = FEWEST if len(texts) >= 1000 * FEWEST else 1
+    for latent, count in enumerate(fired):
+        labels[latent] = "" if count < least else labels[latent] or f"concept {latent}"
+    return [
+        Concept(
+            id=latent,
+            label=labels[latent],
+            category=_category(found[latent]),
+            frequency=round(float(fired[latent] / max(1, len(texts))), 6),
+            examples=_examples(of_latent, latent, texts, found[latent]),
+        )
+        for latent in range(of_latent.shape[0])
+    ]
+
+
+def _codes(
+    texts: Sequence[str], *, encoder: Encoder, sae: SparseAutoencoder, progress: Callable[[int], None] | None
+) -> csr_matrix:
+    """float32[n_texts, m]: the activations of each text."""
+    from scipy.sparse import csr_matrix
+
+    rows: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+    columns: list[NDArray[np.int32]] = [np.empty(0, np.int32)]
+    values: list[NDArray[np.float32]] = [np.empty(0, np.float32)]
+    for start in range(0, len(texts), CHUNK):
+        for positions, states in encoder.batches(texts[start : start + CHUNK], kind="document", level="pooled"):
+            codes = sae.encode(states)
+            row, place = np.nonzero(codes.values > 0)
+            rows.append(start + positions[row])
+            columns.append(codes.ids[row, place])
+            values.append(codes.values[row, place])
+            if progress is not None:
+                progress(len(positions))
+    data = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+    return csr_matrix(data, shape=(len(texts), sae.config.d_sae))
+
+
+def _presence(texts: Sequence[str]) -> tuple[csr_matrix, list[str]]:
+    """bool[n_texts, n_words]: which content words stand in each text; rare words are left out."""
+    from scipy.sparse import csr_matrix
+
+    numbers: dict[str, int] = {}
+    columns, ends = [], [0]
+    for text in texts:
+        seen = {word for word in map(str.lower, WORD.findall(text)) if _is_content(word)}
+        columns.append(np.array([numbers.setdefault(word, len(numbers)) for word in sorted(seen)], np.int32))
+        ends.append(ends[-1] + len(seen))
+    flat = np.concatenate([np.empty(0, np.int32), *columns])
+    whole = csr_matrix((np.ones(len(flat), np.float32), flat, np.array(ends)), shape=(len(texts), len(numbers)))
+    count = np.bincount(flat, minlength=len(numbers))
+    kept = np.flatnonzero(count >= (5 if len(texts) > 10_000 else 2 if len(texts) > 100 else 1))
+    listed = list(numbers)
+    return whole[:, kept], [listed[word] for word in kept]
+
+
+def _is_content(word: str) -> bool:
+    return len(word) > 2 and word not in FUNCTION_WORDS and any(letter.isalpha() for letter in word)
+
+
+def _witnesses(
+    codes: csr_matrix, presence: csr_matrix, words: list[str], rate: NDArray[np.float64]
+) -> list[list[Word]]:
+    """For each latent (row of codes) the words of highest gain, forms of one word merged, best first."""
+    codes = codes.power(2)
+    mass, texts = codes @ presence, codes.astype(bool).astype(np.float32) @ presence
+    mass.sort_indices()
+    texts.sort_indices()  # as all values are above 0, both products have the same entries
+    total = np.asarray(codes.sum(axis=1)).ravel()
+    found = []
+    for latent in range(codes.shape[0]):
+        part = slice(mass.indptr[latent], mass.indptr[latent + 1])
+        items, share = mass.indices[part], mass.data[part] / max(total[latent], 1e-12)
+        fired = int(codes.indptr[latent + 1] - codes.indptr[latent])
+        gain = share * np.log(np.maximum(share, 1e-12) / rate[items])
+        held = texts.data[part] >= min(3, fired)  # a word of one or two texts says nothing, where there are others
+        if (gain[held] > LEAST_GAIN).any():
+            gain[~held] = 0.0
+        best = np.argsort(-gain, kind="stable")[:CANDIDATES]
+        near = [Word(words[items[at]], float(share[at]), float(gain[at])) for at in best if gain[at] > LEAST_GAIN]
+        # Forms of one word stand in the same texts: their shares do not add up, so the strongest form speaks for all.
+        found.append([Word(merged_word(group).text, group[0].share, group[0].gain) for group in grouped(near)])
+    return found
+
+
+def _category(words: list[Word]) -> Category:
+    """By the word that most of the activation goes with: over half of it, over a fifth, or less."""
+    if not words:
+        return "unknown"
+    top = max(word.share for word in words)
+    return "lexical" if top >= 0.5 else "narrow" if top >= 0.2 else "broad"
+
+
+def _examples(of_latent: csr_matrix, latent: int, texts: Sequence[str], words: list[Word]) -> tuple[str, ...]:
+    """Texts of strong, middling and weak activation, each cut to where the latent's words stand."""
+    part = slice(of_latent.indptr[latent], of_latent.indptr[latent + 1])
+    order = of_latent.indices[part][np.argsort(-of_latent.data[part], kind="stable")]
+    places = dict.fromkeys(int(share * (len(order) - 1)) for share in QUANTILES) if len(order) else {}
+    return tuple(_snippet(texts[order[place]], {word.text for word in words[:8]}) for place in places)
+
+
+def _snippet(text: str, words: set[str]) -> str:
+    """A few words of a text, from a little before the first that names the latent."""
+    parts = text.split()
+    named = [place for place, part in enumerate(parts) if part.strip(".,;:()[]\"'?!").lower() in words]
+    start = max(0, min(named[0] - 3, len(parts) - SNIPPET)) if named else 0
+    shown = " ".join(parts[start : start + SNIPPET])[:LONGEST_SNIPPET]
+    return f"{'… ' if start else ''}{shown}{' …' if start + SNIPPET < len(parts) else ''}"
