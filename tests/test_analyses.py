@@ -216,6 +216,12 @@ def test_weightings() -> None:
     assert rows["dot, idf none"].values["nDCG@10"] == pytest.approx(expected, abs=0.03)
 
 
+def test_weightings_of_a_recipe_without_idf() -> None:
+    found = analyses.weightings(given(), system(POOLED.having(idf="none")), measures="nDCG@10")
+    assert [row.label for row in found.rows][5:7] == ["dot, idf clsr", "dot, idf none"]
+    assert found.reference == "bm25, idf none"
+
+
 def transform_of(found: Latent, kind: str, texts: list[str]) -> np.ndarray:
     rows = found.pooled(texts, kind=kind).to_scipy().toarray()  # type: ignore[arg-type]
     if kind == "document" and found.recipe.document_cap:

@@ -13,7 +13,7 @@ from lexent.evaluation.trials import Trials
 from lexent.types import Kind
 
 FACTORS = (0.25, 0.5, 1.0, 2.0)
-"""Of the recipe's own k."""
+"""Of the recipe's own k; a lexicon of thresholds is tried with the k that it has them for."""
 
 
 def ks(
@@ -29,7 +29,8 @@ def ks(
     The document length of a row is how many concepts a document has, its vocabulary how many are live.
     """
     own = system.recipe.k
-    chosen = ks or [max(1, round(factor * own)) for factor in FACTORS]
+    rungs = {k for k, _ in system.lexicon.sae.config.ladder if own / 8 <= k <= 2 * own}
+    chosen = ks or sorted({*rungs, own} if rungs else {max(1, round(factor * own)) for factor in FACTORS})
     recipes = {f"k {k}": system.recipe.having(k=k, query_k=None, document_cap=None) for k in chosen}
     sides: dict[Kind, list[str]] = {"document": collection.texts, "query": list(collection.queries.values())}
     for kind, texts in sides.items():

@@ -69,16 +69,18 @@ def weightings(
     """The recipe with each form of idf and without, beside plain products and counts of shared concepts."""
     trials, own = Trials(system, collection, measures=measures, progress=progress), system.recipe
     name = own.weighting.formula
-    idf = own.weighting.idf
+    reference = f"{name}, idf {own.weighting.idf}"
+    # A recipe without idf is held against its paper's.
+    idf = PAPERS[own.level]["idf"] if own.weighting.idf == "none" else own.weighting.idf
     settings = [(f"{name}, idf {mode}", own.having(idf=mode)) for mode in get_args(IdfMode)]
     for formula in ("dot", "count"):
-        plain = own.having(formula=formula, k2=None)
+        plain = own.having(formula=formula, k2=None, idf=idf)
         settings += [(f"{formula}, idf {idf}", plain), (f"{formula}, idf none", plain.having(idf="none"))]
     return sweep(
         trials,
         distinct(settings),
         title="idf and formula",
-        reference=f"{name}, idf {idf}",
+        reference=reference,
         note="dot and count leave k2 out",
         progress=progress,
     )
