@@ -193,6 +193,7 @@ def test_a_prompt_shows_the_naming_part_only() -> None:
         ("[interpretation]: first\nmore talk [interpretation]: second thoughts", "second thoughts"),
         ("<think>maybe fish? [interpretation]: fish</think>\n[interpretation]: birds", "birds"),
         ("Fruits", "Fruits"),
+        ("[stem cells]", "stem cells"),
         ('"The concept stands for **cell division**."', "cell division"),
         ("[interpretation]: the [[bread]] oven", "the bread oven"),
         ("I think that this is about bread.\nBut I cannot be sure.", None),

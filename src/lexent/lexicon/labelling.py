@@ -26,10 +26,8 @@ SILENT = 5
 SHORTEST = 40
 """Words of an example of a pooled lexicon in a prompt: enough to tell what a text is about."""
 
-_SYSTEM = (
-    "You name the concepts that a search engine has learned. A name is short and exact: it says what the active "
-    "examples have in common and the silent ones lack."
-)
+# Small models repeat what they are told about the task, so little is told.
+_SYSTEM = "You give short, exact names. A name says what the active examples share and the silent ones lack."
 _TOKENS = (
     "Below are pieces of text in which one concept is active. The word that raised it stands in [[double brackets]]; "
     "the number says how strongly, from 10 (most) to 1."
@@ -45,7 +43,7 @@ _ASK = (
 _PREAMBLE = re.compile(
     r"^(the|this)\s+(concept|word|term|topic)\s+(here\s+)?(stands for|refers to|represents|means|is)\s+", re.IGNORECASE
 )
-_AROUND = " \"'`_“”‘’.:;,-#"
+_AROUND = " \"'`_“”‘’.:;,-#[]"
 _NOTHING = frozenset({"", "none", "n/a", "unknown", "unclear", "nothing", "your words", "no concept", "interpretation"})
 
 

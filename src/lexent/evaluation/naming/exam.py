@@ -219,6 +219,7 @@ def report(
             if progress is not None:
                 progress(judge.name, done, 2 * len(exam.pairs))
 
+        advance(0)
         outcomes += grade(exam.pairs, judge, progress=advance)
     lexicon = exam.lexicon
     names = [concept.label for concept in lexicon.concepts]
