@@ -243,6 +243,7 @@ def test_command_line(tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     result = good("reproduce", "clsr", folder, "--out", out, "--only", "quality,cost", *tiny)
     assert f"{out}: 2 sections" in result.stdout
+    assert f"--out {out} --only quality,cost --encoder tiny --lexicon {tmp_path / 'lexicon'}</code>" in out.read_text()
     found = json.loads(
         good("reproduce", "clsr", folder, "--out", out, "--only", "quality,cost", *tiny, "--json").stdout
     )

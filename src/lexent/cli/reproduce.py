@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Annotated
 
@@ -49,7 +50,8 @@ def reproduce(
 
     wanted = options.names_of(only), options.names_of(skip)
     sections = chosen(paper, only=wanted[0], skip=wanted[1])  # refused before the long work
-    typed = command("lexent", "reproduce", paper, collection, "--out", out)
+    given = {"only": only, "skip": skip, "measures": measures, "split": split, "queries": queries, "sample": sample}
+    typed = _typed(paper, collection, out, {**given, "texts": texts, "encoder": encoder, "lexicon": lexicon})
     with Meter("") as meter:
         study = Study.of(
             paper,
@@ -80,3 +82,10 @@ def reproduce(
             say(f"failed   {name}: {error}")
     if found.failed:
         raise typer.Exit(1)
+
+
+def _typed(paper: str, collection: str, out: Path, given: dict[str, object]) -> str:
+    """The command that makes the same report: options that are not as they are by default."""
+    usual = {name: parameter.default for name, parameter in signature(reproduce).parameters.items()}
+    changed = [word for name, value in given.items() if value != usual[name] for word in (f"--{name}", value)]
+    return command("lexent", "reproduce", paper, collection, "--out", out, *changed)
