@@ -144,6 +144,20 @@ def test_sizes_count_only_where_they_are_used() -> None:
     assert [name for name, kept in same.items() if not kept] == ["faithfulness"]
 
 
+def test_other_recipes_count_only_where_they_are_measured() -> None:
+    from dataclasses import replace
+
+    alone = study()
+    beside = replace(alone, others=(alone.systems[0],))
+    changed = [
+        section.name
+        for section in every_section("clsr")
+        if alone.key(section.name, version=1, every=section.every)
+        != beside.key(section.name, version=1, every=section.every)
+    ]
+    assert changed == ["quality", "mismatch", "cost"]
+
+
 def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sections = {section.name: section for section in every_section("clsr")}
 

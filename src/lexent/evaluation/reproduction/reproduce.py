@@ -124,7 +124,7 @@ def reproduce(
 def _result(section: Section, study: Study, work: Path) -> tuple[dict[str, Any] | None, str, bool]:
     """What a section measured, its error, and whether an earlier run had made it."""
     path = work / f"{section.name}.json"
-    key = study.key(section.name, version=section.version, sizes=section.sizes)
+    key = study.key(section.name, version=section.version, every=section.every, sizes=section.sizes)
     try:
         found = json.loads(path.read_text())
         if found["key"] == key:

@@ -158,6 +158,7 @@ SECTIONS = (
         _bars,
         reading="The encoder, the lexicon and the collection differ from the paper's, so its values are not to be "
         "compared with ours; the shares of dense retrieval are.",
+        every=True,
     ),
     Section(
         "limit",
@@ -170,6 +171,7 @@ SECTIONS = (
         "recall at a depth is easier here. It does not depend on the collection of this report.",
         papers=("latent-terms",),
         sizes=("limit",),
+        every=True,
     ),
     Section(
         "mismatch",
@@ -179,6 +181,7 @@ SECTIONS = (
         figures=_missed,
         reading="The sets are chosen by BM25's failure, so it has 0 there by construction, up to their depth. Small "
         "sets say little: their sizes stand in brackets.",
+        every=True,
     ),
     Section(
         "cost",
@@ -187,6 +190,7 @@ SECTIONS = (
         partial(_together, costs),
         figures=_costs,
         reading="Sizes are of this collection: of Lexent's packed lists, of bm25s's arrays, and of float32 vectors.",
+        every=True,
     ),
     Section(
         "caps",

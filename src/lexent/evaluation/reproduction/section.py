@@ -36,6 +36,8 @@ class Section:
     reading: str = ""
     """How to read it, and what it cannot show."""
     papers: tuple[str, ...] = ("clsr", "latent-terms")
+    every: bool = False
+    """Whether it measures the other recipes too, beside the paper's."""
     sizes: tuple[str, ...] = ()
     """Of `Sizes`, those that its result depends on."""
     version: int = 1

@@ -98,11 +98,14 @@ class Study:
         """The paper's recipes, the other recipes, and the baselines."""
         return [*self.systems, *self.others, *(self.bench.system(name) for name in BASELINES)]
 
-    def key(self, section: str, *, version: int, sizes: tuple[str, ...] = ()) -> str:
-        """A hash over everything that a section's result depends on. sizes: those of `Sizes` that count there."""
+    def key(self, section: str, *, version: int, every: bool = False, sizes: tuple[str, ...] = ()) -> str:
+        """A hash over everything that a section's result depends on.
+
+        every: it measures the other recipes too. sizes: those of `Sizes` that count there.
+        """
         from lexent.artifact import lexent_version
 
-        latent = [*self.systems, *self.others]
+        latent = [*self.systems, *(self.others if every else ())]
         parts = {
             "section": section,
             "version": version,
