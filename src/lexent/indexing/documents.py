@@ -21,6 +21,8 @@ from lexent.indexing.filters import FieldKind, Filter
 from lexent.types import Document
 
 FILE = "documents.sqlite"
+UNREADABLE = (sqlite3.DatabaseError, ValueError)
+"""What a damaged file raises; a ValueError where text or JSON is, or where SQLite's own complaint quotes such bytes."""
 
 _SCHEMA = """
 CREATE TABLE documents (
@@ -139,7 +141,7 @@ class DocumentWriter:
             self._connection.execute("ATTACH ? AS source", (source.uri,))
         try:
             yield
-        except sqlite3.DatabaseError as error:  # what the disk says while we write is a WriteError by now
+        except UNREADABLE as error:  # what the disk says while we write is a WriteError by now
             raise source.damaged(error) from error
         finally:
             with suppress(sqlite3.OperationalError):  # still being read where that failed; the first error is told
@@ -191,7 +193,7 @@ class Documents:
             self._count = 0 if last is None else int(last) + 1  # positions have no gaps; counting would read all
             # Another connection: a broad filter takes a while, and documents can be read meanwhile.
             self._fields = FieldReader(self._connect(), self._count)
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise self.damaged(error) from error
 
     def __len__(self) -> int:
@@ -259,7 +261,7 @@ class Documents:
         query = "SELECT id FROM documents WHERE position = ?"
         return [str(self._read(query, (int(position),))[0][0]) for position in positions]
 
-    def damaged(self, error: sqlite3.DatabaseError) -> ArtifactError:
+    def damaged(self, error: Exception) -> ArtifactError:
         """What to say when SQLite cannot read the file."""
         folder = self._path.parent
         return ArtifactError(
@@ -274,7 +276,8 @@ class Documents:
         if not rows:
             raise self._unknown(key)
         id, text, title, metadata = rows[0]
-        return Document(id=id, text=text, title=title, metadata=orjson.loads(metadata))
+        with self._damage():
+            return Document(id=id, text=text, title=title, metadata=orjson.loads(metadata))
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self.uri, uri=True, check_same_thread=False)
@@ -287,7 +290,7 @@ class Documents:
     def _damage(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise self.damaged(error) from error
 
     def _unknown(self, key: int | str) -> NotFoundError:
