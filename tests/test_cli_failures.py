@@ -266,7 +266,8 @@ def test_interrupted_index_leaves_the_old_one(place: Path, tmp_path: Path) -> No
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+    # Where the signal struck inside an exec(), as of imports, Python ends itself by it in the end: 130 to any shell.
+    assert process.returncode in (130, -signal.SIGINT), said
     assert "error: interrupted; nothing was written" in said
     assert "Traceback" not in said
     assert len(data("search", out, "dough")["hits"]) == 5
