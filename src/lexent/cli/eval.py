@@ -10,7 +10,7 @@ import typer
 
 from lexent.cli import feedbacks, options
 from lexent.cli.console import command, say, say_next, show, show_json
-from lexent.cli.fuse import Fusions, weights_of
+from lexent.cli.fuse import FusionName, weights_of
 from lexent.cli.progress import Meter
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ def evaluate(
             "dense=0.5 gives a weight.",
         ),
     ] = "",
-    fusion: Annotated[
-        Fusions, typer.Option("--fusion", help="How --fuse joins them: by reciprocal ranks, or by calibrated scores.")
-    ] = "sum",
+    fusion: FusionName = "sum",
     feedback: feedbacks.Count = None,
     feedback_method: feedbacks.MethodName = None,
     feedback_concepts: feedbacks.Concepts = None,

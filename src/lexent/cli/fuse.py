@@ -12,6 +12,9 @@ from lexent.cli.console import command, say, say_next, show_json
 from lexent.errors import InputError
 
 Fusions = Literal["rrf", "sum"]
+FusionName = Annotated[
+    Fusions, typer.Option("--fusion", help="How --fuse joins them: by reciprocal ranks, or by calibrated scores.")
+]
 
 
 def fuse(

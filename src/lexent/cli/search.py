@@ -9,7 +9,7 @@ import typer
 from lexent.cli import feedbacks, options
 from lexent.cli.console import command, say_next, show, show_json
 from lexent.cli.filters import Filter, filter_of
-from lexent.cli.fuse import Fusions, weights_of
+from lexent.cli.fuse import FusionName, weights_of
 
 if TYPE_CHECKING:
     from lexent.search.fused import FusedResults
@@ -39,9 +39,7 @@ def search(
             help="Also search by words, and fuse the two: bm25, or bm25=0.5 with a weight. Reads all stored texts.",
         ),
     ] = "",
-    fusion: Annotated[
-        Fusions, typer.Option("--fusion", help="How --fuse joins them: by reciprocal ranks, or by calibrated scores.")
-    ] = "sum",
+    fusion: FusionName = "sum",
     feedback: feedbacks.Count = None,
     feedback_method: feedbacks.MethodName = None,
     feedback_concepts: feedbacks.Concepts = None,

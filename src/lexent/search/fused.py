@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lexent.errors import InputError, NotFoundError
 from lexent.search.fusion import WEIGHTS, Fused, Fusion, Method, Part, fuse
-from lexent.search.results import AddedConcept
+from lexent.search.results import AddedConcept, Ranked
 
 if TYPE_CHECKING:
     from lexent.explain.contributions import Explanation
@@ -56,7 +56,7 @@ class FusedHit:
 
 
 @dataclass(frozen=True, slots=True)
-class FusedResults(Sequence[FusedHit]):
+class FusedResults(Ranked[FusedHit]):
     """The hits of one query, best first."""
 
     query: str
@@ -64,19 +64,6 @@ class FusedResults(Sequence[FusedHit]):
     hits: tuple[FusedHit, ...]
     added: tuple[AddedConcept, ...] = ()
     """What feedback changed of the query's concepts, strongest first; empty without feedback."""
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __iter__(self) -> Iterator[FusedHit]:
-        return iter(self.hits)
-
-    @overload
-    def __getitem__(self, place: int) -> FusedHit: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[FusedHit, ...]: ...
-    def __getitem__(self, place: int | slice) -> FusedHit | tuple[FusedHit, ...]:
-        return self.hits[place]
 
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         """As JSON has it. contributions: at most this many of each part; the others are summed in its "rest"."""

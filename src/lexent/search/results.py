@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 if TYPE_CHECKING:
     from lexent.explain.attribution import ConceptTokens
     from lexent.explain.contributions import Explanation
     from lexent.search.query import Query
     from lexent.search.view import View
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,28 @@ class Hit:
         }
 
 
+class Ranked(Sequence[T]):
+    """Hits, best first: their sequence is that of `hits`."""
+
+    __slots__ = ()
+    hits: tuple[T, ...]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.hits)
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, place: int | slice) -> T | tuple[T, ...]:
+        return self.hits[place]
+
+
 @dataclass(frozen=True, slots=True)
-class Results(Sequence[Hit]):
+class Results(Ranked[Hit]):
     """The hits of one query, best first, and the concepts that it was searched by, strongest first."""
 
     query: str
@@ -96,19 +118,6 @@ class Results(Sequence[Hit]):
     hits: tuple[Hit, ...]
     added: tuple[AddedConcept, ...] = ()
     """What feedback changed of the concepts, strongest first; empty without feedback."""
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    @overload
-    def __getitem__(self, place: int) -> Hit: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
-    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
-        return self.hits[place]
 
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         """As JSON has it. contributions: at most this many a hit; the others are summed in its "rest"."""
