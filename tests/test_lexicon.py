@@ -23,6 +23,7 @@ from lexent.encoders.encoder import encode
 from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError
 from lexent.lexicon import Concept, Concepts, Lexicon, load, shipped
 from lexent.lexicon.concepts import FILE
+from lexent.lexicon.naming import named_lexicon
 from lexent.lexicon.train import train, with_sentences
 from small import TOPICS, documents
 from small import lexicon as small_lexicon
@@ -245,6 +246,61 @@ def test_names_do_not_change_the_hash(tmp_path: Path) -> None:
     renamed = Lexicon(lexicon.sae, Concepts([Concept(n, f"name {n}") for n in range(96)]), lexicon.info)
     assert renamed.hash == lexicon.hash
     assert small_lexicon(seed=1).hash != lexicon.hash
+
+
+def test_a_second_coder_for_whole_texts_is_saved_and_opened_with_the_first(tmp_path: Path) -> None:
+    lexicon = Lexicon.random(TinyEncoder(), size=96, whole=40)
+    assert (lexicon.token_size, lexicon.size, len(lexicon.concepts)) == (96, 136, 136)
+    assert lexicon.sae.hash() == small_lexicon().hash  # the first is what it would be alone
+    assert lexicon.hash != small_lexicon().hash
+    assert Lexicon(lexicon.sae, Concepts(lexicon.concepts[:96]), lexicon.info).hash == small_lexicon().hash
+    folder = lexicon.save(tmp_path / "both")
+    back = load(folder)
+    assert (back.hash, back.size, list(back.concepts)) == (lexicon.hash, 136, list(lexicon.concepts))
+    assert back.whole is not None
+    assert lexicon.whole is not None
+    assert back.whole.hash() == lexicon.whole.hash()
+    states = encode(TinyEncoder(), TEXTS[:5], kind="document", level="pooled")
+    mine, own = back.whole_codes(states, k=4), lexicon.whole.encode(states, k=4)
+    np.testing.assert_array_equal(mine.ids, own.ids + 96)
+    np.testing.assert_array_equal(mine.values, own.values)
+    assert back.whole_codes(states).ids.shape == (5, lexicon.whole.config.k)
+    manifest = read_manifest(folder, kind="lexicon")
+    assert {"whole/cfg.json", "whole/sae_weights.safetensors"} <= set(manifest["files"])
+    renamed = back.renamed(Concepts([replace(concept, label=f"c{concept.id}") for concept in back.concepts]))
+    assert renamed.hash == back.hash
+    near = back.neighbours(100, limit=3)  # among its own kind
+    assert all(concept.id >= 96 for concept, _ in near)
+    (folder / "whole" / "cfg.json").write_text("{}")
+    with pytest.raises(ArtifactError, match=r"whole/cfg\.json has 2 bytes"):
+        load(folder)
+
+
+def test_a_lexicon_without_concepts_of_whole_texts_says_so() -> None:
+    states = encode(TinyEncoder(), TEXTS[:1], kind="document", level="pooled")
+    with pytest.raises(MismatchError, match=r"no concepts for whole texts.*--recipe ssr --whole"):
+        small_lexicon().whole_codes(states)
+    with pytest.raises(ArtifactError, match="95 names were given for the 96 latents"):
+        Lexicon(small_lexicon().sae, Concepts(small_lexicon().concepts[:95]), small_lexicon().info)
+
+
+def test_names_cover_both_coders() -> None:
+    both = Lexicon.random(TinyEncoder(), size=96, whole=40)
+    named = named_lexicon(both.sae, TEXTS, encoder=TinyEncoder(), info=both.info, whole=both.whole)
+    labels = [concept.label for concept in named.concepts]
+    assert len(set(labels)) == len(labels) == named.size
+    assert [concept.id for concept in named.concepts] == list(range(named.size))
+    assert all(label.startswith("about ") for label in labels[named.token_size :])
+    assert any("dough" in label or "galaxy" in label for label in labels[named.token_size :])
+
+
+def test_what_a_lexicon_was_trained_for_is_kept(tmp_path: Path) -> None:
+    lexicon = small_lexicon()
+    folder = lexicon.save(tmp_path / "plain")
+    assert "match" not in read_manifest(folder, kind="lexicon")
+    info = replace(lexicon.info, match="maxsim")
+    folder = lexicon.renamed(lexicon.concepts, info).save(tmp_path / "ssr")
+    assert load(folder).info.match == "maxsim"
 
 
 def test_a_lexicon_without_names_is_called_by_numbers(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def label(
     facts = {"model": endpoint.model, "asked": len(answers), **counts}
     info = replace(lexicon.info, training={**lexicon.info.training, "labels": facts})
     return Labelled(
-        Lexicon(lexicon.sae, renamed(lexicon.concepts, names, source=endpoint.model), info),
+        lexicon.renamed(renamed(lexicon.concepts, names, source=endpoint.model), info),
         **counts,
         prompt_tokens=sum(answer.prompt_tokens for answer in found),
         completion_tokens=sum(answer.completion_tokens for answer in found),

@@ -1,12 +1,17 @@
-"""A lexicon: a sparse autoencoder for one encoder, and a name for each of its latents."""
+"""A lexicon: a sparse autoencoder for one encoder, and a name for each of its latents.
+
+A lexicon for MaxSim may have a second autoencoder, for the vector of the whole text. Its latents are numbered after
+those of the first, so that one set of names, one index and one explanation serve both.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,6 +26,11 @@ if TYPE_CHECKING:
     from lexent.recipes import Recipe
 
 CARD = "README.md"
+WHOLE = "whole"
+"""The folder, inside a lexicon's, of the autoencoder for whole texts."""
+
+Match = Literal["documents", "maxsim"]
+"""What the codes were trained to be compared by: as they are, pooled over a text; or token by token, by MaxSim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +44,24 @@ class LexiconInfo:
     """The states it reads: tokens or pooled."""
     training: dict[str, Any] = field(default_factory=dict)
     """How it was trained and what was measured; free form."""
+    match: Match = "documents"
+    """What its codes were trained to be compared by."""
 
 
 class Lexicon:
     """Codes states and names the codes."""
 
-    def __init__(self, sae: SparseAutoencoder, concepts: Concepts, info: LexiconInfo) -> None:
+    def __init__(
+        self, sae: SparseAutoencoder, concepts: Concepts, info: LexiconInfo, *, whole: SparseAutoencoder | None = None
+    ) -> None:
+        """whole: codes the vector of a whole text; its latents are numbered from `token_size` on."""
         self.sae = sae
+        self.whole = whole
         self.concepts = concepts
         self.info = info
         self._hash: str | None = None
+        if len(concepts) != self.size:
+            raise ArtifactError(f"{len(concepts)} names were given for the {self.size} latents of {info.name}")
 
     @property
     def name(self) -> str:
@@ -51,7 +69,12 @@ class Lexicon:
 
     @property
     def size(self) -> int:
-        """How many latents there are."""
+        """How many latents there are, those for whole texts with them."""
+        return self.token_size + (self.whole.config.d_sae if self.whole is not None else 0)
+
+    @property
+    def token_size(self) -> int:
+        """How many latents the first autoencoder has; those of whole texts are numbered from here on."""
         return self.sae.config.d_sae
 
     @property
@@ -66,12 +89,27 @@ class Lexicon:
     def hash(self) -> str:
         """Changes when the codes would; names may change freely."""
         if self._hash is None:
-            self._hash = self.sae.hash()
+            parts = [self.sae.hash(), *([self.whole.hash()] if self.whole is not None else [])]
+            self._hash = parts[0] if self.whole is None else hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
         return self._hash
 
     def codes(self, states: States, *, k: int) -> RowCodes:
         """The k strongest latents of each state."""
         return self.sae.encode(states, k=k)
+
+    def whole_codes(self, states: States, *, k: int | None = None) -> RowCodes:
+        """The k strongest latents of each whole text, from its pooled state; by default as many as in training."""
+        if self.whole is None:
+            raise MismatchError(
+                f'the lexicon "{self.name}" has no concepts for whole texts; take a recipe without them, or train one '
+                "that has: lexent train TEXTS --recipe ssr --whole --out DIR"
+            )
+        codes = self.whole.encode(states, k=k)
+        return RowCodes(codes.ids + np.int32(self.token_size), codes.values, codes.offsets)
+
+    def renamed(self, concepts: Concepts, info: LexiconInfo | None = None) -> Lexicon:
+        """The same codes under other names."""
+        return Lexicon(self.sae, concepts, info or self.info, whole=self.whole)
 
     def label(self, latent: int) -> str:
         return self.concepts[latent].label
@@ -88,12 +126,14 @@ class Lexicon:
         return self.concepts.find(text, limit=limit)
 
     def neighbours(self, latent: int, limit: int = 8) -> list[tuple[Concept, float]]:
-        """The concepts whose directions are nearest, with the cosine."""
-        rows = self.sae.decoder_rows
-        cosine = rows @ rows[latent]
-        cosine[latent] = -np.inf
-        nearest = np.argsort(-cosine, kind="stable")[: min(limit, self.size - 1)]
-        return [(self.concepts[int(other)], float(cosine[other])) for other in nearest]
+        """The concepts whose directions are nearest, with the cosine; of whole texts among those of whole texts."""
+        of_whole = self.whole is not None and latent >= self.token_size
+        first = self.token_size if of_whole else 0
+        rows = self.whole.decoder_rows if self.whole is not None and of_whole else self.sae.decoder_rows
+        cosine = rows @ rows[latent - first]
+        cosine[latent - first] = -np.inf
+        nearest = np.argsort(-cosine, kind="stable")[: min(limit, len(rows) - 1)]
+        return [(self.concepts[first + int(other)], float(cosine[other])) for other in nearest]
 
     def check(self, encoder: Encoder, *, level: Level | None = None) -> None:
         """Refuse an encoder that this lexicon was not trained for, and states of another level."""
@@ -116,30 +156,48 @@ class Lexicon:
         with artifact.new_folder(Path(out), kind="lexicon", overwrite=overwrite) as folder:
             with artifact.disk_errors(folder):
                 self.sae.save(folder)
+                if self.whole is not None:
+                    (folder / WHOLE).mkdir()
+                    self.whole.save(folder / WHOLE)
                 self.concepts.save(folder)
                 if card:
                     (folder / CARD).write_text(card)
             head = {"kind": "lexicon", "format": artifact.FORMAT_VERSION, "lexent": artifact.lexent_version()}
             files = artifact.describe_files(folder)
-            artifact.write_json(folder / artifact.MANIFEST, {**head, **asdict(self.info), "files": files})
+            artifact.write_json(folder / artifact.MANIFEST, {**head, **_facts(self.info), "files": files})
         return Path(out)
 
     @staticmethod
-    def random(encoder: Encoder, *, size: int = 256, k: int = 8, seed: int = 0, level: Level = "tokens") -> Lexicon:
-        """Random directions: enough to try the pipeline without training."""
-        from lexent.coders.sae import SAEConfig, SparseAutoencoder
+    def random(
+        encoder: Encoder, *, size: int = 256, k: int = 8, seed: int = 0, level: Level = "tokens", whole: int = 0
+    ) -> Lexicon:
+        """Random directions: enough to try the pipeline without training. whole: latents for whole texts."""
+        draw = np.random.default_rng(seed)
+        sae = _random_sae(draw, encoder.dim, size, k)
+        other = _random_sae(draw, encoder.dim, whole, k) if whole else None
+        concepts = Concepts([Concept(latent, f"concept {latent}") for latent in range(size + whole)])
+        info = LexiconInfo(f"random-{size}", encoder.id, encoder.fingerprint, level)
+        return Lexicon(sae, concepts, info, whole=other)
 
-        rows = np.random.default_rng(seed).standard_normal((size, encoder.dim)).astype(np.float32)
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        sae = SparseAutoencoder(
-            SAEConfig(encoder.dim, size, k, tied=True),
-            encoder=rows,
-            decoder=None,
-            b_enc=np.zeros(size, np.float32),
-            b_dec=np.zeros(encoder.dim, np.float32),
-        )
-        concepts = Concepts([Concept(latent, f"concept {latent}") for latent in range(size)])
-        return Lexicon(sae, concepts, LexiconInfo(f"random-{size}", encoder.id, encoder.fingerprint, level))
+
+def _random_sae(draw: np.random.Generator, width: int, size: int, k: int) -> SparseAutoencoder:
+    from lexent.coders.sae import SAEConfig, SparseAutoencoder
+
+    rows = draw.standard_normal((size, width)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return SparseAutoencoder(
+        SAEConfig(width, size, k, tied=True),
+        encoder=rows,
+        decoder=None,
+        b_enc=np.zeros(size, np.float32),
+        b_dec=np.zeros(width, np.float32),
+    )
+
+
+def _facts(info: LexiconInfo) -> dict[str, Any]:
+    """What the manifest holds of it: the usual comparison goes without saying."""
+    found = asdict(info)
+    return found if info.match != "documents" else {name: found[name] for name in found if name != "match"}
 
 
 def shipped() -> dict[str, Path]:
@@ -158,7 +216,8 @@ def default_for(recipe: Recipe | None = None) -> str:
     near: list[tuple[int, str]] = []
     for name, folder in shipped().items():
         manifest = read_manifest(folder, kind="lexicon")
-        if manifest["encoder_id"] == DEFAULT and manifest["level"] == wanted.level:
+        match = manifest.get("match", "documents")
+        if manifest["encoder_id"] == DEFAULT and manifest["level"] == wanted.level and match == _match(wanted):
             near.append((abs(json.loads((folder / CONFIG).read_text())["k"] - wanted.k), name))
     if not near:
         raise NotFoundError(
@@ -166,6 +225,11 @@ def default_for(recipe: Recipe | None = None) -> str:
             f"train one and name it: lexent train TEXTS --level {wanted.level} --out DIR; --lexicon DIR"
         )
     return min(near)[1]
+
+
+def _match(recipe: Recipe) -> Match:
+    found: Match = getattr(recipe, "match", "documents")
+    return found
 
 
 def load(lexicon: str | Path | Lexicon | None = None, *, recipe: Recipe | None = None) -> Lexicon:
@@ -185,10 +249,13 @@ def load(lexicon: str | Path | Lexicon | None = None, *, recipe: Recipe | None =
     manifest = read_manifest(folder, kind="lexicon")
     remedy = f"train it again: lexent train TEXTS --out {folder}"
     try:
-        info = LexiconInfo(**{name: manifest[name] for name in LexiconInfo.__dataclass_fields__})
+        names = [name for name in LexiconInfo.__dataclass_fields__ if name != "match" or name in manifest]
+        info = LexiconInfo(**{name: manifest[name] for name in names})
         sizes = {file: facts["size"] for file, facts in manifest["files"].items()}
     except (KeyError, TypeError, AttributeError) as error:
         raise ArtifactError(f'"{folder}" is damaged: its {MANIFEST} has no good {error}; {remedy}') from error
     check_sizes(folder, sizes, remedy=remedy)
     sae = SparseAutoencoder.load(folder)
-    return Lexicon(sae, Concepts.load(folder, size=sae.config.d_sae), info)
+    whole = SparseAutoencoder.load(folder / WHOLE) if (folder / WHOLE).is_dir() else None
+    size = sae.config.d_sae + (whole.config.d_sae if whole is not None else 0)
+    return Lexicon(sae, Concepts.load(folder, size=size), info, whole=whole)

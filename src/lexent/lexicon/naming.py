@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexent.errors import InputError
-from lexent.lexicon.concepts import Concepts
+from lexent.lexicon.concepts import Concept, Concepts
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
 from lexent.lexicon.names import ContextSpans, name_all
 from lexent.lexicon.statistics import Statistics, collect
@@ -20,25 +20,42 @@ if TYPE_CHECKING:
     from lexent.encoders import Encoder
 
 
+ABOUT = "about "
+"""Before the names of concepts of whole texts, in a lexicon that has concepts of tokens too: "about statins"."""
+
+
 def named_lexicon(
     sae: SparseAutoencoder,
     texts: Sequence[str],
     *,
     encoder: Encoder,
     info: LexiconInfo,
+    whole: SparseAutoencoder | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Lexicon:
-    """Name the latents by what they fire on in the texts; latents that never fire are dropped."""
+    """Name the latents by what they fire on in the texts; latents that never fire are dropped.
+
+    whole: a second autoencoder, for the vectors of whole texts. progress is told of every text once for each.
+    """
     if info.level == "pooled":
         concepts = name_topics(texts, encoder=encoder, sae=sae, progress=progress)
     else:
         statistics = collect(texts, encoder=encoder, sae=sae, progress=progress)
         concepts = name_all(statistics, texts, _spans(statistics, texts, encoder))
+    sae, named = _alive(sae, concepts)
+    if whole is None:
+        return Lexicon(sae, Concepts(named), info)
+    whole, topics = _alive(whole, name_topics(texts, encoder=encoder, sae=whole, progress=progress))
+    about = [replace(topic, id=len(named) + topic.id, label=ABOUT + topic.label) for topic in topics]
+    return Lexicon(sae, Concepts([*named, *about]), info, whole=whole)
+
+
+def _alive(sae: SparseAutoencoder, concepts: Sequence[Concept]) -> tuple[SparseAutoencoder, list[Concept]]:
+    """Only the latents that have a name, renumbered."""
     live = np.array([concept.id for concept in concepts if concept.label], dtype=np.int64)
     if not len(live):
         raise InputError("no latent fires on the texts given for naming; give more text")
-    renumbered = [replace(concepts[latent], id=place) for place, latent in enumerate(live)]
-    return Lexicon(sae.kept(live), Concepts(renumbered), info)
+    return sae.kept(live), [replace(concepts[latent], id=place) for place, latent in enumerate(live)]
 
 
 def _spans(statistics: Statistics, texts: Sequence[str], encoder: Encoder) -> ContextSpans:

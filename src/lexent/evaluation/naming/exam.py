@@ -238,4 +238,4 @@ def report(
 def before_labelling(lexicon: Lexicon) -> Lexicon:
     """The same lexicon with the names that its concepts had before a language model named them."""
     old = [replace(concept, label=concept.plain or concept.label) for concept in lexicon.concepts]
-    return Lexicon(lexicon.sae, Concepts(old), replace(lexicon.info, name=f"{lexicon.name}, as it was"))
+    return lexicon.renamed(Concepts(old), replace(lexicon.info, name=f"{lexicon.name}, as it was"))
