@@ -115,10 +115,11 @@ def why(
 
     view, learning = index.view, Learning.of(feedback, like=like, unlike=unlike)
     position = view.documents.position(doc_id)
-    return _why(view, view.query(query, steer=steer, learning=learning), position, doc_id)
+    return why_ranked(view, view.query(query, steer=steer, learning=learning), position, doc_id)
 
 
-def _why(index: View, weighed: Query, position: int, doc_id: str) -> RankExplanation:
+def why_ranked(index: View, weighed: Query, position: int, doc_id: str) -> RankExplanation:
+    """The same for a view and a query with its final weights."""
     scores, matched = index.searcher.scores(weighed.ids, weighed.weights)
     hits = np.flatnonzero(matched)
     order = hits[np.lexsort((hits, -scores[hits]))]

@@ -328,6 +328,10 @@ class Index:
                 writer.retune(recipe)
         self.refresh()
 
+    def rename(self, concept: str | int, label: str | None) -> None:
+        """Gives a concept a name of your own, for everyone who opens this index; None gives it back its own."""
+        self._parts.rename(self.lexicon.resolve(concept).id, label)
+
     def _codes(self, documents: list[Document], recipe: Recipe, progress: builder.Progress | None) -> Any:
         return builder.codes_of(documents, self.encoder, self.lexicon, recipe, progress)
 

@@ -57,6 +57,7 @@ class Parts:
         self._given = (encoder, lexicon)
         self._encoder: Encoder | None = None
         self._lexicon: Lexicon | None = None
+        self._named: Lexicon | None = None
         self._loading = threading.RLock()
         # What is already at hand is checked now; what must be loaded, when it is first needed.
         if encoder is not None and not isinstance(encoder, str | Path):
@@ -80,7 +81,27 @@ class Parts:
                 loaded = self._load("lexicon", self._given[1], self.manifest.lexicon.source, load=load_lexicon)
                 self._check("lexicon", loaded.name, loaded.hash)
                 self._lexicon = loaded
-            return self._lexicon
+                self._named = self._with_own_names(loaded)
+            return self._named or self._lexicon
+
+    def rename(self, concept: int, label: str | None) -> None:
+        """Gives a concept the user's name, kept beside the index; None gives it back its own."""
+        from lexent.lexicon import own_names
+
+        with self._loading:
+            now, loaded = self.lexicon, self._lexicon
+            assert loaded is not None
+            names = own_names.read(self.path, loaded)
+            names.pop(concept, None)
+            if label is not None:
+                names[concept] = own_names.checked(label, concept, now)
+            own_names.write(self.path, loaded, names)
+            self._named = own_names.applied(loaded, names)
+
+    def _with_own_names(self, loaded: Lexicon) -> Lexicon:
+        from lexent.lexicon import own_names
+
+        return own_names.applied(loaded, own_names.read(self.path, loaded))
 
     def check(self, manifest: Manifest) -> None:
         """Refuses a newer generation that was built anew with other parts."""

@@ -1,0 +1,74 @@
+"""Names that a user gave to concepts of an index. They stand beside the index and hold for everyone who opens it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from lexent import artifact
+from lexent.errors import ArtifactError, InputError
+from lexent.lexicon.concepts import Concepts
+from lexent.lexicon.lexicon import Lexicon
+
+FILE = "labels.json"
+SOURCE = "user"
+"""What such a concept gives as the source of its label."""
+LONGEST = 100
+"""Characters of a name."""
+
+
+def read(folder: Path, lexicon: Lexicon) -> dict[int, str]:
+    """The names given here, by concept; none where they were given to concepts of another lexicon."""
+    path = folder / FILE
+    if not path.exists():
+        return {}
+    try:
+        held = json.loads(path.read_text("utf-8"))
+        names = {int(concept): str(name) for concept, name in held["labels"].items()}
+        known = held["lexicon"] == lexicon.hash
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(
+            f"the names in {path} are damaged ({error}); mend the file, or remove it to go back to the lexicon's own"
+        ) from error
+    return {concept: name for concept, name in names.items() if known and 0 <= concept < lexicon.size}
+
+
+def write(folder: Path, lexicon: Lexicon, names: Mapping[int, str]) -> None:
+    """Puts these names in the place of those before, in one step, and waits until they are on the disk."""
+    beside = folder / f"{FILE}.new"
+    labels = {str(concept): names[concept] for concept in sorted(names)}
+    artifact.write_json(beside, {"lexicon": lexicon.hash, "labels": labels})
+    with artifact.disk_errors(folder):
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, folder / FILE)
+        artifact.sync_folder(folder)
+
+
+def applied(lexicon: Lexicon, names: Mapping[int, str]) -> Lexicon:
+    """The lexicon with these names; its codes, and so its hash, stay as they are."""
+    if not names:
+        return lexicon
+    concepts = [
+        replace(concept, label=names[concept.id], source=SOURCE, plain=concept.plain or concept.label)
+        if concept.id in names
+        else concept
+        for concept in lexicon.concepts
+    ]
+    return lexicon.renamed(Concepts(concepts))
+
+
+def checked(label: str, concept: int, lexicon: Lexicon) -> str:
+    """The name on one line; refused where it is empty, too long, a number, or another concept's."""
+    name = " ".join("".join(sign if sign.isprintable() else " " for sign in label).split())
+    if not name or len(name) > LONGEST:
+        raise InputError(f"a name has 1 to {LONGEST} characters; given: {len(name)}")
+    if name.removeprefix("#").isdecimal():
+        raise InputError(f'"{name}" is a number, and numbers already mean concepts; give it a name in words')
+    for other in lexicon.concepts:
+        if other.id != concept and other.label.casefold() == name.casefold():
+            raise InputError(f'#{other.id} is already called "{other.label}"; choose a name that tells them apart')
+    return name
