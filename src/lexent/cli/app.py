@@ -25,6 +25,7 @@ from lexent.cli.limit import make
 from lexent.cli.reproduce import reproduce
 from lexent.cli.retune import retune
 from lexent.cli.search import search
+from lexent.cli.serve import serve
 from lexent.cli.train import train
 from lexent.cli.tune import tune
 from lexent.cli.verify import verify
@@ -45,6 +46,7 @@ app.command("compact")(compact)
 app.command("retune")(retune)
 app.command("search")(search)
 app.command("explain")(explain)
+app.command("serve")(serve)
 app.add_typer(concepts, name="concepts")
 app.command("eval")(evaluate)
 app.command("fuse")(fuse)

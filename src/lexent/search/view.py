@@ -34,6 +34,8 @@ Where = dict[str, Any]
 """A filter on metadata, for example {"year": {"gte": 2019}, "lang": "en"}; see `lexent.indexing.filters`."""
 Settings = dict[str, Any]
 """Recipe settings by name, for example {"k1": 3, "b": 0.4}."""
+REMEMBERED = 256
+"""Queries whose vectors a view keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class View:
             pairs = zip(segments, deleted, strict=True)
             deleted = tuple(None if gone is None else Deleted.of(segment, gone.mask) for segment, gone in pairs)
         self._making = threading.Lock()
+        self._asked: dict[str, SparseVectors] = {}
         self._lexical: Lexical | None = None
         self.searcher = Searcher(segments, self.recipe, size=self.manifest.lexicon.size, deleted=deleted)
 
@@ -152,8 +155,14 @@ class View:
                 which = f" (number {place + 1} of {len(queries)})" if len(queries) > 1 else ""
                 raise InputError(f'the query{which} is empty; type some words, for example "sort a list"')
         recipe = self.recipe
-        pooled = represent(queries, kind="query", encoder=self.encoder, lexicon=self.lexicon, recipe=recipe)
-        vectors = transform(pooled, power=recipe.power_for("query"), cap=recipe.query_cap)
+        vectors = self._asked.get(queries[0]) if len(queries) == 1 else None
+        if vectors is None:
+            pooled = represent(queries, kind="query", encoder=self.encoder, lexicon=self.lexicon, recipe=recipe)
+            vectors = transform(pooled, power=recipe.power_for("query"), cap=recipe.query_cap)
+            if len(queries) == 1:  # a person who steers, or asks why, asks the same again
+                self._asked[queries[0]] = vectors
+                if len(self._asked) > REMEMBERED:
+                    self._asked.pop(next(iter(self._asked)), None)
         return steering.steered(vectors, steer, lexicon=self.lexicon) if steer else vectors
 
     def _factors_within(self, ids: NDArray[np.int32], allowed: Masks) -> NDArray[np.float64]:

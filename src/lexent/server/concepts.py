@@ -1,0 +1,218 @@
+"""Answers about concepts: lists of them, and all that an index knows of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.server.served import Served
+from lexent.server.words import Coded, coded_documents
+from lexent.types import SparseVectors
+
+if TYPE_CHECKING:
+    from lexent.lexicon import Concept
+    from lexent.search.view import View
+
+Sort = Literal["documents", "frequency", "id", "label"]
+Category = Literal["lexical", "narrow", "broad", "unknown"]
+
+BINS = 24
+"""Bars of a histogram."""
+SAMPLE = 400
+"""Documents, those with most of a concept, that are looked at for what stands beside it."""
+LEAST = 3
+"""Documents that two concepts must share to be called neighbours in text."""
+POINTS = 160
+"""Points of the curve of ranks and frequencies."""
+QUANTILES = (("top", 0.0), ("upper quarter", 0.25), ("middle", 0.5), ("lower quarter", 0.75), ("bottom", 1.0))
+EACH = 2
+"""Examples of each quantile."""
+WINDOW = 140
+"""Characters of an example on each side of the word that raised the concept most."""
+
+
+def listed(
+    served: Served, *, find: str, category: Category | None, sort: Sort, live: bool, limit: int, page: int
+) -> dict[str, Any]:
+    """A page of concepts; those whose names have the words of `find`, best first, where some are given."""
+    view = served.view()
+    df = view.searcher.df
+    if find.strip():
+        found = [concept.id for concept in view.lexicon.find(find, limit=view.lexicon.size)]
+    else:
+        found = _sorted(served, view, sort)
+    if live:
+        found = [concept for concept in found if df[concept] > 0]
+    if category is not None:
+        found = [concept for concept in found if view.lexicon.concept(concept).category == category]
+    shown = found[(page - 1) * limit : page * limit]
+    rows = [row(view, view.lexicon.concept(concept)) for concept in shown]
+    return {"lexicon": view.lexicon.name, "total": len(found), "page": page, "concepts": rows}
+
+
+def row(view: View, concept: Concept) -> dict[str, Any]:
+    return {
+        "id": concept.id,
+        "label": concept.label,
+        "category": concept.category,
+        "frequency": concept.frequency,
+        "documents": int(view.searcher.df[concept.id]),
+        "source": concept.source,
+    }
+
+
+def shown(served: Served, name: str, *, limit: int) -> dict[str, Any]:
+    """All that is known of a concept without encoding anything."""
+    view = served.view()
+    concept = view.lexicon.resolve(name)
+    key = ("concept", view.manifest.generation, concept.id, limit)
+    known = served.memory.get(key)
+    if known is None:
+        positions, weights = _weights(view, concept.id)
+        near = view.lexicon.neighbours(concept.id, limit=limit)
+        known = served.memory.put(
+            key,
+            {
+                "neighbours": [{"id": other.id, "label": other.label, "cosine": cosine} for other, cosine in near],
+                "together": _together(view, concept.id, positions[:SAMPLE], limit=limit),
+                "histogram": _histogram(weights),
+                "top_documents": _documents(view, positions[:limit], weights[:limit]),
+            },
+        )
+    facts = {"plain": concept.plain, "lexicon": view.lexicon.name, "examples": list(concept.examples)}
+    return {**row(view, concept), **facts, **known}
+
+
+def quantiles(served: Served, name: str) -> dict[str, Any]:
+    """Documents from the strongest to the weakest of a concept, cut around the words that raised it. Encodes them."""
+    view = served.view()
+    concept = view.lexicon.resolve(name).id
+    key = ("quantiles", view.manifest.generation, concept)
+    known = served.memory.get(key)
+    if known is None:
+        positions, weights = _weights(view, concept)
+        chosen = _across(len(positions))
+        places = [int(positions[place]) for place, _ in chosen]
+        texts = coded_documents(served, view, places)
+        documents = view.documents.at(places)
+        examples = []
+        for number, (place, quantile) in enumerate(chosen):
+            head = {"quantile": quantile, "id": documents[number].id, "title": documents[number].title}
+            cut = _cut(texts[number], concept) if texts else {"text": documents[number].content[: 2 * WINDOW]}
+            examples.append({**head, "weight": float(weights[place]), "tokens": [], **cut})
+        known = served.memory.put(key, {"concept": concept, "examples": examples})
+    found: dict[str, Any] = known
+    return found
+
+
+def lexicon(served: Served) -> dict[str, Any]:
+    """The lexicon as this index uses it: how many concepts there are, and how often, by rank."""
+    view = served.view()
+    df = np.sort(view.searcher.df)[::-1]
+    live = int(np.count_nonzero(df))
+    ranks = np.unique(np.geomspace(1, max(1, live), POINTS).astype(int)) if live else np.zeros(0, int)
+    words = view.lexicon
+    counts: dict[str, int] = {}
+    for concept in words.concepts:
+        counts[concept.category] = counts.get(concept.category, 0) + 1
+    return {
+        "name": words.name,
+        "level": words.info.level,
+        "encoder": words.encoder_id,
+        "concepts": words.size,
+        "live": live,
+        "categories": counts,
+        "ranks": ranks.tolist(),
+        "documents": df[ranks - 1].tolist() if live else [],
+    }
+
+
+def _sorted(served: Served, view: View, sort: Sort) -> list[int]:
+    key = ("order", view.manifest.generation, sort)
+    known: list[int] | None = served.memory.get(key)
+    if known is not None:
+        return known
+    concepts, df = view.lexicon.concepts, view.searcher.df
+    order: list[int]
+    if sort == "documents":
+        order = np.argsort(-df, kind="stable").tolist()
+    elif sort == "frequency":
+        order = sorted(range(len(concepts)), key=lambda one: (-concepts[one].frequency, one))
+    elif sort == "label":
+        order = sorted(range(len(concepts)), key=lambda one: (concepts[one].label.casefold(), one))
+    else:
+        order = list(range(len(concepts)))
+    found: list[int] = served.memory.put(key, order)
+    return found
+
+
+def _weights(view: View, concept: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The documents that have a concept, strongest first, and their stored weights."""
+    scores, matched = view.searcher.scores(np.array([concept], np.int32), np.ones(1, np.float32))
+    positions = np.flatnonzero(matched)
+    order = np.lexsort((positions, -scores[positions]))
+    return positions[order], scores[positions][order]
+
+
+def _histogram(weights: NDArray[np.float64]) -> dict[str, Any]:
+    if not len(weights):
+        return {"edges": [], "counts": []}
+    counts, edges = np.histogram(weights, bins=BINS, range=(0.0, float(weights.max()) or 1.0))
+    return {"edges": edges.tolist(), "counts": counts.tolist()}
+
+
+def _together(view: View, concept: int, positions: NDArray[np.int64], *, limit: int) -> list[dict[str, Any]]:
+    """Concepts that stand in the same documents far more often than in others.
+
+    lift: how many times more often than in the whole index. Ordered by lift times the logarithm of the count, so that
+    neither the rarest nor the commonest concepts fill the list.
+    """
+    if not len(positions):
+        return []
+    vectors: SparseVectors = view.searcher.documents(positions)
+    counts = np.bincount(vectors.ids, minlength=view.searcher.size)
+    counts[concept] = 0
+    share, usual = counts / len(positions), view.searcher.df / max(1, view.searcher.n_documents)
+    lift = np.divide(share, usual, out=np.zeros(len(share)), where=usual > 0)
+    strength = np.where(counts >= min(LEAST, len(positions)), np.log(np.maximum(lift, 1e-9)) * np.log1p(counts), 0.0)
+    best = [int(one) for one in np.argsort(-strength, kind="stable")[:limit] if strength[one] > 0]
+    return [
+        {"id": one, "label": view.lexicon.label(one), "documents": int(counts[one]), "lift": float(lift[one])}
+        for one in best
+    ]
+
+
+def _documents(view: View, positions: NDArray[np.int64], weights: NDArray[np.float64]) -> list[dict[str, Any]]:
+    found = view.documents.at(positions.tolist())
+    return [
+        {"id": document.id, "title": document.title, "weight": float(weight), "text": document.text}
+        for document, weight in zip(found, weights, strict=True)
+    ]
+
+
+def _across(count: int) -> list[tuple[int, str]]:
+    """Places in a list that is sorted, strongest first, with the name of the quantile; each place once."""
+    found: dict[int, str] = {}
+    for name, share in QUANTILES:
+        start = min(round(share * (count - 1)), count - EACH)
+        for place in range(max(0, start), min(count, max(0, start) + EACH)):
+            found.setdefault(place, name)
+    return list(found.items())
+
+
+def _cut(text: Coded, concept: int) -> dict[str, Any]:
+    """The text around the word that raised the concept most, with all such words in it."""
+    shares = [share for share in text.shares(concept) if share.stop > share.start]
+    middle = shares[0].start if shares else 0
+    start = max(0, middle - WINDOW)
+    stop = min(len(text.text), max(middle + WINDOW, start + 2 * WINDOW))
+    if start and " " in text.text[start:middle]:
+        start += text.text[start:middle].index(" ") + 1
+    inside = [
+        {"token": share.token, "start": share.start - start, "stop": share.stop - start, "share": share.share}
+        for share in shares
+        if start <= share.start and share.stop <= stop
+    ]
+    return {"text": text.text[start:stop], "tokens": inside}

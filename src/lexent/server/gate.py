@@ -1,0 +1,159 @@
+"""What every request passes: who asks, how much is sent, and what is written on the answer. Plain ASGI, for speed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from time import perf_counter
+from typing import Any
+
+from lexent.server import problems
+from lexent.server.files import POLICY
+from lexent.server.metrics import Metrics
+from lexent.server.problems import ServerError
+from lexent.server.settings import READ_KEY, WRITE_KEY, Settings
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+GUARDED = ("/v1/", "/metrics", "/openapi.json")
+"""Where a key is asked for. The page itself holds nothing, and says what to do when it has no key."""
+SAFE = ("GET", "HEAD", "OPTIONS")
+STREAMED = "/documents/bulk"
+READS = ("/search", "/explain", "/words", "/compare")
+"""Questions that are asked by POST: they change nothing."""
+HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+class TooLargeError(ServerError):
+    """A body beyond the limit, seen while it is read."""
+
+    def __init__(self, most: int) -> None:
+        detail = f"the body is larger than {most:,} bytes; send less, or rows to documents/bulk"
+        super().__init__(detail, status=413, slug="too-large")
+
+
+class Gate:
+    """The outermost part of the app."""
+
+    def __init__(self, app: App, *, settings: Settings, metrics: Metrics) -> None:
+        self._app, self._settings, self._metrics = app, settings, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status, begun = perf_counter(), 500, False
+
+        async def sending(message: Message) -> None:
+            nonlocal status, begun
+            if message["type"] == "http.response.start":
+                status, begun = message["status"], True
+                named = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *HEADERS]
+                if b"cache-control" not in named:
+                    message["headers"].append((b"cache-control", b"no-store"))
+            await send(message)
+
+        self._metrics.running.inc()
+        try:
+            self._check(scope)
+            await self._app(scope, self._limited(scope, receive), sending)
+        except ServerError as error:
+            if begun:
+                raise
+            await problems.of(error)(scope, receive, sending)
+        finally:
+            self._metrics.running.dec()
+            route = getattr(scope.get("route"), "path", "none")
+            self._metrics.answered(route, scope["method"], status, perf_counter() - start)
+
+    # --- who asks ----------------------------------------------------------------------------------------------
+
+    def _check(self, scope: Scope) -> None:
+        headers = dict(scope["headers"])
+        self._check_host(headers)
+        path, method = scope["path"], scope["method"]
+        if not path.startswith(GUARDED):
+            return
+        access = self._settings.keys.access(_key(headers))
+        if access == "none":
+            raise ServerError(
+                f"a key is needed: send it as Authorization: Bearer KEY; it is in {WRITE_KEY} or {READ_KEY} where "
+                "the server was started",
+                status=401,
+                slug="no-key",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        changes = method not in SAFE and not path.endswith(READS)
+        if changes and self._settings.read_only:
+            raise ServerError(
+                "this server was started with --read-only; start it without to change anything",
+                status=403,
+                slug="read-only",
+            )
+        if changes and access != "write":
+            raise ServerError(
+                f"this key may read and not change; use the one in {WRITE_KEY}", status=403, slug="read-only"
+            )
+
+    def _check_host(self, headers: dict[bytes, bytes]) -> None:
+        """Another site's page must not reach a server on this machine: not by its name, and not from its scripts."""
+        host = headers.get(b"host", b"").decode("latin-1")
+        if self._settings.loopback and host and _without_port(host) not in LOCAL:
+            raise ServerError(
+                f'this server answers to localhost, not to "{host[:100]}"; to be reached by another name start it '
+                "with --host and a key",
+                status=421,
+                slug="other-host",
+            )
+        origin = headers.get(b"origin")
+        if origin is not None and origin.decode("latin-1").partition("://")[2] != host:
+            raise ServerError(
+                "requests from pages of other sites are not answered; send them from a program, or from this page",
+                status=403,
+                slug="other-origin",
+            )
+
+    # --- how much ----------------------------------------------------------------------------------------------
+
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        most = self._settings.limits.body
+        if scope["path"].endswith(STREAMED):
+            return receive
+        for name, value in scope["headers"]:
+            if name == b"content-length" and value.isdigit() and int(value) > most:
+                raise TooLargeError(most)
+        seen = 0
+
+        async def receiving() -> Message:
+            nonlocal seen
+            message = await receive()
+            if message["type"] == "http.request":
+                seen += len(message.get("body", b""))
+                if seen > most:
+                    raise TooLargeError(most)
+            return message
+
+        return receiving
+
+
+def _key(headers: dict[bytes, bytes]) -> bytes | None:
+    given = headers.get(b"authorization", b"")
+    kind, _, key = given.partition(b" ")
+    return key.strip() if kind.lower() == b"bearer" else headers.get(b"x-api-key")
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.rpartition(":")[0] if ":" in host else host

@@ -1,0 +1,222 @@
+"""What is answered, for the OpenAPI document. Answers are written straight to JSON; tests hold them to these shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+
+class Problem(BaseModel):
+    """Every error, as RFC 9457 has it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    """What was given, what is allowed and what to do."""
+    errors: list[dict[str, str]] | None = None
+    """422 only: each place of the request that cannot be used."""
+
+
+class NamedConcept(BaseModel):
+    id: int
+    label: str
+
+
+class WeighedConcept(NamedConcept):
+    weight: float
+
+
+class AddedConcept(WeighedConcept):
+    own: float
+    documents: list[str]
+
+
+class Contribution(BaseModel):
+    """value = query * document."""
+
+    concept: int
+    label: str
+    query: float
+    document: float
+    value: float
+
+
+class Hit(BaseModel):
+    rank: int
+    id: str
+    score: float
+    title: str
+    text: str
+    metadata: dict[str, Any]
+    contributions: list[Contribution] | None = None
+    """Strongest first; with the rest they sum to the score."""
+    rest: float | None = None
+
+
+class SearchReply(BaseModel):
+    query: str
+    concepts: list[WeighedConcept]
+    """What the query was searched by, strongest first, after idf and steering."""
+    added: list[AddedConcept]
+    hits: list[Hit]
+    generation: int
+    """Of the index; it counts the changes."""
+    took_ms: float
+
+
+class TokenShare(BaseModel):
+    token: str
+    start: int
+    stop: int
+    share: float
+
+
+class Shares(BaseModel):
+    pooled: float
+    tokens: list[TokenShare]
+
+
+class ConceptTokens(NamedConcept):
+    id: None = None  # type: ignore[assignment]
+    concept: int
+    query: Shares
+    document: Shares
+
+
+class Difference(BaseModel):
+    concept: int
+    label: str
+    query: float
+    document: float
+    other: float
+    value: float
+
+
+class Comparison(BaseModel):
+    rank: int
+    id: str
+    title: str
+    score: float
+    gap: float
+    differences: list[Difference]
+
+
+class ExplainReply(BaseModel):
+    query: str
+    id: str
+    title: str
+    rank: int | None
+    found: int
+    score: float
+    contributions: list[Contribution]
+    rest: float
+    missing: list[WeighedConcept]
+    above: Comparison | None
+    best: Comparison | None
+    tokens: list[dict[str, Any]]
+
+
+class WordsReply(BaseModel):
+    query: list[dict[str, Any]]
+    documents: list[dict[str, Any]]
+
+
+class RankedDocument(BaseModel):
+    rank: int
+    id: str
+    score: float
+    title: str
+
+
+class System(BaseModel):
+    name: str
+    kind: str
+    about: str
+    hits: list[RankedDocument]
+    missing: str | None = None
+    """Why there are no hits, and what to do; null where the system could be asked."""
+    took_ms: float
+
+
+class CompareReply(BaseModel):
+    query: str
+    systems: list[System]
+
+
+class ConceptRow(NamedConcept):
+    category: str
+    frequency: float
+    documents: int
+    source: str
+    """Who named it: "" for the words that raise it, "user", or a language model."""
+
+
+class ConceptsReply(BaseModel):
+    lexicon: str
+    total: int
+    page: int
+    concepts: list[ConceptRow]
+
+
+class ConceptReply(ConceptRow):
+    plain: str
+    lexicon: str
+    examples: list[str]
+    neighbours: list[dict[str, Any]]
+    together: list[dict[str, Any]]
+    histogram: dict[str, Any]
+    top_documents: list[dict[str, Any]]
+
+
+class QuantilesReply(BaseModel):
+    concept: int
+    examples: list[dict[str, Any]]
+
+
+class LexiconReply(BaseModel):
+    name: str
+    level: str
+    encoder: str
+    concepts: int
+    live: int
+    categories: dict[str, int]
+    ranks: list[int]
+    documents: list[int]
+
+
+class DocumentReply(BaseModel):
+    id: str
+    title: str
+    text: str
+    metadata: dict[str, Any]
+    concepts: list[dict[str, Any]]
+    tokens: list[dict[str, Any]] | None = None
+
+
+class IndexReply(BaseModel):
+    name: str
+    documents: int
+    concepts: int
+    recipe: dict[str, Any]
+    generation: int
+
+
+class IndexesReply(BaseModel):
+    indexes: list[IndexReply]
+    default: str
+    writable: bool
+
+
+class ChangeReply(BaseModel):
+    added: int = 0
+    replaced: int = 0
+    deleted: int = 0
+    documents: int
+    generation: int
+
+
+class StateReply(BaseModel):
+    status: str
+    version: str

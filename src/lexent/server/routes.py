@@ -1,0 +1,255 @@
+"""The addresses of the API. Each takes a request apart, has a thread answer it, and writes the answer as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from fastapi.routing import APIRoute
+
+from lexent.artifact import lexent_version
+from lexent.server import compare, concepts, documents, metrics, problems, replies, searching, words
+from lexent.server.bodies import AddBody, CompareBody, ExplainBody, LabelBody, SearchBody, WordsBody
+from lexent.server.problems import ServerError
+from lexent.server.served import Served
+from lexent.server.settings import Settings
+from lexent.server.shelf import Shelf
+from lexent.server.workers import Workers
+
+IndexName = Annotated[str, Path(description="The name of an index; GET /v1/indexes lists them.", max_length=200)]
+ConceptName = Annotated[str, Path(description='A concept: "812", or a name or words of it.', max_length=200)]
+Limit = Annotated[int, Query(ge=1, le=500)]
+NDJSON = "application/x-ndjson"
+
+PROBLEM: dict[str, Any] = {
+    "model": replies.Problem,
+    "content": {problems.MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+STATUSES = {
+    400: "The body cannot be read.",
+    401: "A key is needed.",
+    403: "The key, or the server, does not allow it.",
+    404: "No such index, document or concept.",
+    413: "The body is too large.",
+    422: "Something of the request cannot be used.",
+    429: "Too much at once; Retry-After says when to try again.",
+    503: "The server is still starting.",
+    504: "It took too long.",
+}
+WRITE_STATUSES = {
+    409: "The index was built anew with other parts.",
+    423: "Another process is writing.",
+    507: "The disk is full.",
+}
+
+
+def _errors(*more: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+    found = {status: text for statuses in (STATUSES, *more) for status, text in statuses.items()}
+    return {status: {**PROBLEM, "description": text} for status, text in found.items()}
+
+
+class StrictRequest(Request):
+    """Reads JSON as the standard has it: no NaN, no half surrogate pairs."""
+
+    async def json(self) -> Any:
+        return orjson.loads(await self.body())
+
+
+class StrictRoute(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def strict(request: Request) -> Response:
+            return await handle(StrictRequest(request.scope, request.receive))
+
+        return strict
+
+
+class Json(Response):
+    """Written by orjson as it is: answers are made by us, and tests hold them to the OpenAPI document."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return orjson.dumps(content)
+
+
+def state_router(shelf: Shelf, counts: metrics.Metrics) -> APIRouter:
+    """Whether the server is alive and ready, and what it counts."""
+    routes = APIRouter(tags=["server"])
+
+    @routes.get("/health", response_model=replies.StateReply)
+    async def health() -> Response:
+        """Whether the process answers."""
+        return Json({"status": "ok", "version": lexent_version()})
+
+    @routes.get("/ready", response_model=replies.StateReply, responses={503: {**PROBLEM, "description": "Not yet."}})
+    async def ready() -> Response:
+        """Whether models are loaded and kernels compiled; 503 until then."""
+        if not shelf.ready:
+            raise problems.starting()
+        return Json({"status": "ready", "version": lexent_version()})
+
+    @routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    async def metrics_text() -> Response:
+        """Counts and times, for Prometheus."""
+        return Response(counts.text(), media_type=metrics.MEDIA)
+
+    return routes
+
+
+def api_router(shelf: Shelf, settings: Settings, workers: Workers) -> APIRouter:
+    routes = APIRouter(prefix="/v1", route_class=StrictRoute, responses=_errors())
+    changes: dict[str, Any] = {"response_model": replies.ChangeReply, "responses": _errors(WRITE_STATUSES)}
+
+    async def ask(index: str, work: Callable[[Served], Any]) -> Response:
+        served = shelf.get(index)
+        return await workers.run(lambda: Json(work(served)))
+
+    async def change(index: str, work: Callable[[Served], Any]) -> Response:
+        served = shelf.get(index)
+        return await served.writers.run(lambda: Json(work(served)))
+
+    @routes.get("/indexes", response_model=replies.IndexesReply, tags=["indexes"])
+    async def indexes() -> Response:
+        """The indexes that are served here."""
+        rows = [
+            {
+                "name": served.name,
+                "documents": len(served.index),
+                "concepts": served.index.manifest.lexicon.size,
+                "recipe": served.index.manifest.recipe,
+                "generation": served.index.manifest.generation,
+            }
+            for served in (shelf.get(name) for name in shelf.paths)
+        ]
+        return Json({"indexes": rows, "default": shelf.default, "writable": not settings.read_only})
+
+    @routes.get("/indexes/{index}", tags=["indexes"])
+    async def stats(index: IndexName) -> Response:
+        """What an index holds and what it was made with."""
+        return await ask(index, Served.stats)
+
+    @routes.post("/indexes/{index}/search", response_model=replies.SearchReply, tags=["search"])
+    async def search(index: IndexName, body: SearchBody) -> Response:
+        """The best documents for a query, each with the named contributions that its score is the sum of."""
+        return await ask(index, lambda served: searching.search(served, body))
+
+    @routes.post("/indexes/{index}/explain", response_model=replies.ExplainReply, tags=["search"])
+    async def explain(index: IndexName, body: ExplainBody) -> Response:
+        """Where a document stands for a query, and why not higher."""
+        return await ask(index, lambda served: searching.explain(served, body))
+
+    @routes.post("/indexes/{index}/words", response_model=replies.WordsReply, tags=["search"])
+    async def words_of(index: IndexName, body: WordsBody) -> Response:
+        """Which words of the query and of some hits raised each concept. Encodes the documents again."""
+        return await ask(index, lambda served: words.of_hits(served, body))
+
+    @routes.post("/indexes/{index}/compare", response_model=replies.CompareReply, tags=["search"])
+    async def compared(index: IndexName, body: CompareBody) -> Response:
+        """The same query by concepts, by dense vectors and by words."""
+        return await ask(index, lambda served: compare.compare(served, body))
+
+    @routes.get("/indexes/{index}/lexicon", response_model=replies.LexiconReply, tags=["concepts"])
+    async def lexicon(index: IndexName) -> Response:
+        """The lexicon as this index uses it, with the curve of ranks and frequencies."""
+        return await ask(index, concepts.lexicon)
+
+    @routes.get("/indexes/{index}/concepts", response_model=replies.ConceptsReply, tags=["concepts"])
+    async def listed(
+        index: IndexName,
+        find: Annotated[str, Query(max_length=200, description="Words to look for in names, best match first.")] = "",
+        category: Annotated[concepts.Category | None, Query(description="Only one kind.")] = None,
+        sort: concepts.Sort = "documents",
+        live: Annotated[bool, Query(description="Only concepts that a document has.")] = False,
+        limit: Limit = 50,
+        page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    ) -> Response:
+        """Concepts, a page at a time."""
+
+        def work(served: Served) -> Any:
+            return concepts.listed(served, find=find, category=category, sort=sort, live=live, limit=limit, page=page)
+
+        return await ask(index, work)
+
+    @routes.get("/indexes/{index}/concepts/{concept}", response_model=replies.ConceptReply, tags=["concepts"])
+    async def concept_of(index: IndexName, concept: ConceptName, limit: Limit = 10) -> Response:
+        """A concept: name, kind, histogram, neighbours, what stands beside it, and the documents with most of it."""
+        return await ask(index, lambda served: concepts.shown(served, concept, limit=limit))
+
+    @routes.get(
+        "/indexes/{index}/concepts/{concept}/examples", response_model=replies.QuantilesReply, tags=["concepts"]
+    )
+    async def examples(index: IndexName, concept: ConceptName) -> Response:
+        """Documents from the strongest to the weakest, with the words that raised the concept. Encodes them again."""
+        return await ask(index, lambda served: concepts.quantiles(served, concept))
+
+    @routes.put(
+        "/indexes/{index}/concepts/{concept}/label",
+        response_model=replies.ConceptReply,
+        responses=_errors(WRITE_STATUSES),
+        tags=["concepts"],
+    )
+    async def rename(index: IndexName, concept: ConceptName, body: LabelBody) -> Response:
+        """Gives a concept your name for it, kept beside the index."""
+        return await change(index, lambda served: _renamed(served, concept, body.label))
+
+    @routes.delete(
+        "/indexes/{index}/concepts/{concept}/label",
+        response_model=replies.ConceptReply,
+        responses=_errors(WRITE_STATUSES),
+        tags=["concepts"],
+    )
+    async def unname(index: IndexName, concept: ConceptName) -> Response:
+        """Gives a concept back the lexicon's own name."""
+        return await change(index, lambda served: _renamed(served, concept, None))
+
+    @routes.get("/indexes/{index}/documents", response_model=replies.DocumentReply, tags=["documents"])
+    async def document(
+        index: IndexName,
+        id: Annotated[str, Query(min_length=1, description="The document's id.")],
+        tokens: Annotated[bool, Query(description="Also its words with their concepts: encodes it again.")] = False,
+    ) -> Response:
+        """A document with its concepts."""
+        return await ask(index, lambda served: documents.got(served, id, tokens=tokens))
+
+    @routes.post("/indexes/{index}/documents", tags=["documents"], **changes)
+    async def add(index: IndexName, body: AddBody) -> Response:
+        """Adds documents, all of them or none. They are on the disk when this is answered."""
+        return await change(index, lambda served: documents.added(served, body.documents, upsert=body.upsert))
+
+    @routes.delete("/indexes/{index}/documents", tags=["documents"], **changes)
+    async def delete(index: IndexName, id: Annotated[list[str], Query(min_length=1)]) -> Response:
+        """Deletes documents by id, all of them or none."""
+        return await change(index, lambda served: documents.deleted(served, id))
+
+    @routes.post(
+        "/indexes/{index}/documents/bulk",
+        tags=["documents"],
+        response_class=StreamingResponse,
+        responses={200: {"content": {NDJSON: {}}, "description": "A line for each commit and each bad row."}},
+        openapi_extra={"requestBody": {"required": True, "content": {NDJSON: {"schema": {"type": "string"}}}}},
+    )
+    async def bulk(index: IndexName, request: Request, upsert: bool = False) -> Response:
+        """Adds a stream of rows of JSON, each {"id", "text", "title", "metadata"}.
+
+        The answer is a stream too: a line for each bad row, one for each commit, which says through which row all is on
+        the disk, and a last one with the counts. A bad row does not stop the others.
+        """
+        served = shelf.get(index)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in (NDJSON, "application/ndjson", "application/jsonl"):
+            raise ServerError(f"rows come as {NDJSON}; given: {kind or 'no content type'}", status=415, slug="media")
+        run = documents.Bulk(served, upsert=upsert).run(request.stream())
+        return StreamingResponse(run, media_type=NDJSON)
+
+    return routes
+
+
+def _renamed(served: Served, concept: str, label: str | None) -> dict[str, Any]:
+    number = served.index.lexicon.resolve(concept).id
+    served.rename(number, label)
+    return concepts.shown(served, str(number), limit=10)

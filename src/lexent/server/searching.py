@@ -1,0 +1,91 @@
+"""Answers to searches: the same values as the Python API gives, as JSON has them."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from lexent.errors import InputError
+from lexent.search.feedback import Learning
+from lexent.server.bodies import ExplainBody, QueryBody, SearchBody
+from lexent.server.served import Served
+from lexent.server.settings import Limits
+
+if TYPE_CHECKING:
+    from lexent.search.query import Query
+    from lexent.search.results import Hit
+    from lexent.search.view import View
+
+
+def checked(body: QueryBody | Any, limits: Limits) -> str:
+    """The query, where it is not longer than it may be."""
+    query: str = body.query
+    if len(query) > limits.query:
+        raise InputError(f"the query has {len(query):,} characters; allowed: at most {limits.query:,}")
+    return query
+
+
+def learning_of(body: QueryBody) -> Learning | None:
+    return Learning.of(body.feedback, like=body.like, unlike=body.unlike)
+
+
+def steer_of(body: QueryBody) -> dict[str | int, float]:
+    return dict(body.steer.items())
+
+
+def weighed(view: View, body: QueryBody) -> Query:
+    """The query with its final weights."""
+    return view.query(body.query, steer=steer_of(body), learning=learning_of(body))
+
+
+def search(served: Served, body: SearchBody) -> dict[str, Any]:
+    start = perf_counter()
+    query, limits = checked(body, served.limits), served.limits
+    if body.k > limits.k:
+        raise InputError(f"k is {body.k:,}; allowed: at most {limits.k:,}")
+    view = served.view(body.settings)
+    found = view.search_many(
+        [query],
+        k=body.k,
+        steer=steer_of(body),
+        where=body.filter,
+        idf_of_subset=body.idf_of_subset,
+        learning=learning_of(body),
+    )[0]
+    return {
+        "query": found.query,
+        "concepts": found.concepts,
+        "added": found.added,
+        "hits": [hit_of(hit, explained=body.explain, contributions=body.contributions) for hit in found.hits],
+        "generation": view.manifest.generation,
+        "took_ms": round((perf_counter() - start) * 1000, 3),
+    }
+
+
+def hit_of(hit: Hit, *, explained: bool, contributions: int | None) -> dict[str, Any]:
+    """As `Hit.to_dict`, with the metadata; orjson writes the contributions as they are."""
+    found: dict[str, Any] = {
+        "rank": hit.rank,
+        "id": hit.id,
+        "score": hit.score,
+        "title": hit.title,
+        "text": hit.text,
+        "metadata": hit.metadata,
+    }
+    if explained:
+        explanation = hit.explain(contributions)
+        found["contributions"], found["rest"] = explanation.contributions, explanation.rest
+    return found
+
+
+def explain(served: Served, body: ExplainBody) -> dict[str, Any]:
+    """Where a document stands for a query, and why not higher."""
+    from lexent.explain.ranking import why_ranked
+    from lexent.server.words import behind
+
+    checked(body, served.limits)
+    view = served.view(body.settings)
+    position = view.documents.position(body.document)
+    found = why_ranked(view, weighed(view, body), position, body.document)
+    chosen = [part.concept for part in found.explanation.contributions[: body.tokens]]
+    return {**found.to_dict(), "tokens": behind(served, view, body.query, position, chosen)}

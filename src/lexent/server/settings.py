@@ -1,0 +1,117 @@
+"""How a server is set up: where it listens, who may ask, and how much one may ask for."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hmac import compare_digest
+from typing import Literal
+
+from lexent.errors import InputError
+
+WRITE_KEY = "LEXENT_API_KEY"
+READ_KEY = "LEXENT_READ_KEY"
+SHORTEST_KEY = 16
+"""Characters that a key must have."""
+
+Access = Literal["none", "read", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request may ask for, and how many may be asked at once."""
+
+    body: int = 16_000_000
+    """Bytes of a request's body; a bulk add is a stream and has --max-line instead."""
+    line: int = 1_000_000
+    """Bytes of one row of a bulk add."""
+    query: int = 2_000
+    """Characters of a query."""
+    k: int = 1_000
+    """Documents that a search may give."""
+    batch: int = 1_000
+    """Documents of one add or delete; a bulk add commits after so many."""
+    concurrency: int = 64
+    """Requests that may be worked on at once; more are answered 429 with Retry-After."""
+    writes: int = 16
+    """Changes that may wait for their turn on one index; more are answered 429."""
+    seconds: float = 30.0
+    """Time that a request other than a change may take."""
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            if not getattr(self, name) > 0:
+                raise InputError(f"the limit {name} is {getattr(self, name)}; allowed: above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Who may read and who may change. Without any key, everyone who reaches the server may do both."""
+
+    write: str | None = field(default=None, repr=False)
+    read: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, key in ((WRITE_KEY, self.write), (READ_KEY, self.read)):
+            if key is not None and (len(key) < SHORTEST_KEY or not key.isascii() or not key.isprintable()):
+                raise InputError(
+                    f"the key in {name} has {len(key)} characters; a key has at least {SHORTEST_KEY}, all ASCII; "
+                    "make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+                )
+        if self.write is not None and self.write == self.read:
+            raise InputError(f"{WRITE_KEY} and {READ_KEY} are the same; give them different values")
+
+    @staticmethod
+    def of(environment: Mapping[str, str] | None = None) -> Keys:
+        """The keys that the environment holds."""
+        given = os.environ if environment is None else environment
+        return Keys(write=given.get(WRITE_KEY) or None, read=given.get(READ_KEY) or None)
+
+    @property
+    def any(self) -> bool:
+        return self.write is not None or self.read is not None
+
+    def access(self, given: bytes | None) -> Access:
+        """What a key opens. Both comparisons are always made, and each takes the same time whatever was given."""
+        if not self.any:
+            return "write"
+        asked = given or b""
+        writes = self.write is not None and compare_digest(asked, self.write.encode())
+        reads = self.read is not None and compare_digest(asked, self.read.encode())
+        return "write" if writes else "read" if reads else "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that a server is told."""
+
+    host: str = "127.0.0.1"
+    port: int = 7777
+    keys: Keys = field(default_factory=Keys)
+    limits: Limits = field(default_factory=Limits)
+    read_only: bool = False
+    """Refuse all changes, whatever the key."""
+    refresh: float = 1.0
+    """Seconds between looks for changes that other processes made."""
+    threads: int = 32
+    """Requests that are worked on in threads; encoding has one of its own."""
+
+    def __post_init__(self) -> None:
+        if not self.loopback and not self.keys.any:
+            raise InputError(
+                f'"{self.host}" can be reached from other machines, and no key is set; set one: '
+                f"export {WRITE_KEY}=$(python -c 'import secrets; print(secrets.token_urlsafe(32))') "
+                f"(and {READ_KEY} for those who may only search), or leave --host out"
+            )
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False

@@ -1,0 +1,139 @@
+"""The indexes of a server, by name: opened at the start, warmed before they count as ready, kept up to date."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lexent.errors import InputError, LexentError, NotFoundError
+from lexent.indexing.manifest import Manifest
+from lexent.search import Index
+from lexent.search.parts import EncoderLike, LexiconLike, load_encoder, load_lexicon
+from lexent.server import problems
+from lexent.server.encoding import SharedEncoder
+from lexent.server.metrics import Metrics
+from lexent.server.served import Served
+from lexent.server.settings import Limits
+
+if TYPE_CHECKING:
+    from lexent.lexicon import Lexicon
+
+WARM = "a first query that compiles the kernels"
+log = logging.getLogger("lexent.server")
+
+
+class Shelf:
+    """Indexes that are served. An encoder or lexicon that several of them name is loaded once."""
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        *,
+        limits: Limits,
+        metrics: Metrics,
+        encoder: EncoderLike = None,
+        lexicon: LexiconLike = None,
+    ) -> None:
+        if not paths:
+            raise InputError("no index was given; name one or more: lexent serve DIR")
+        self.paths = _named(paths)
+        for path in self.paths.values():
+            Manifest.read(path)  # what is no index is refused now, not after the models are loaded
+        self.limits, self.metrics = limits, metrics
+        self.ready = False
+        self._given = (encoder, lexicon)
+        self._encoders: dict[str, SharedEncoder] = {}
+        self._lexicons: dict[str, Lexicon] = {}
+        self._served: dict[str, Served] = {}
+        self._troubled: dict[str, str] = {}
+        metrics.watch(self)
+
+    @property
+    def default(self) -> str:
+        return next(iter(self.paths))
+
+    def served(self) -> list[Served]:
+        return list(self._served.values())
+
+    def get(self, name: str) -> Served:
+        if name not in self.paths:
+            known = ", ".join(f'"{one}"' for one in self.paths)
+            raise NotFoundError(f'no index "{name}" is served here; indexes: {known}')
+        if not self.ready:
+            raise problems.starting()
+        return self._served[name]
+
+    def open(self, say: Callable[[str], None] = lambda _: None) -> None:
+        """Opens and warms all indexes: models are loaded and kernels compiled when this returns."""
+        for name, path in self.paths.items():
+            say(f"opening {name}")
+            manifest = Manifest.read(path)
+            encoder = self._encoder(manifest)
+            served = Served(
+                name, Index.open(path, encoder=encoder, lexicon=self._lexicon(manifest)), encoder, self.limits
+            )
+            say(f"warming {name}")
+            self._warm(served)
+            self._served[name] = served
+        self.ready = True
+
+    def refresh(self) -> None:
+        """Takes up what other processes changed. Trouble is logged once, and the last good state stays in use."""
+        for served in self.served():
+            try:
+                if served.refresh():
+                    self.metrics.refreshes.labels(served.name).inc()
+                self._troubled.pop(served.name, None)
+            except (LexentError, OSError) as error:
+                if self._troubled.get(served.name) != str(error):
+                    self._troubled[served.name] = str(error)
+                    log.warning("%s cannot be refreshed: %s", served.name, error)
+
+    def close(self) -> None:
+        for served in self.served():
+            served.close()
+        for encoder in self._encoders.values():
+            encoder.close()
+
+    def _encoder(self, manifest: Manifest) -> SharedEncoder:
+        key = str(self._given[0] or manifest.encoder.source)
+        if key not in self._encoders:
+            loaded = load_encoder(self._given[0] or manifest.encoder.source)
+            self._encoders[key] = SharedEncoder(loaded, observe=self.metrics.encoded)
+        return self._encoders[key]
+
+    def _lexicon(self, manifest: Manifest) -> Lexicon:
+        key = str(self._given[1] or manifest.lexicon.source)
+        if key not in self._lexicons:
+            self._lexicons[key] = load_lexicon(self._given[1] or manifest.lexicon.source)
+        return self._lexicons[key]
+
+    @staticmethod
+    def _warm(served: Served) -> None:
+        """Runs everything once that a first request would otherwise wait for."""
+        from lexent.server.words import coded_documents
+
+        view = served.view()
+        found = view.search_many([WARM], k=10)[0]
+        for hit in found.hits[:1]:
+            hit.explain()
+            coded_documents(served, view, [hit.position])
+            view.searcher.documents([hit.position])
+            view.searcher.scores(hit.query.ids, hit.query.weights)
+        with suppress(NotFoundError):
+            served.index.lexicon.find("warm")
+
+
+def _named(paths: Sequence[Path]) -> dict[str, Path]:
+    """papers.lexent is "papers"; a second one of that name is "papers-2"."""
+    found: dict[str, Path] = {}
+    for path in paths:
+        stem = path.resolve().name.removesuffix(".lexent") or "index"
+        name, count = stem, 2
+        while name in found:
+            name, count = f"{stem}-{count}", count + 1
+        found[name] = path
+    return found

@@ -1,0 +1,139 @@
+"""Which words raised which concepts, for queries and documents, with what was encoded remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.explain.attribution import words
+from lexent.server.bodies import WordsBody
+from lexent.server.served import Served
+from lexent.types import Kind, Tokens, TokenShare
+
+if TYPE_CHECKING:
+    from lexent.search.view import View
+
+CONCEPTS = 40
+"""Concepts of a hit whose words are given, the strongest ones."""
+SHOWN = 4
+"""Concepts that are given of each word of a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A text with the concepts of each of its tokens."""
+
+    text: str
+    tokens: Tokens
+    ids: NDArray[np.int32]  # [n_tokens, k]
+    values: NDArray[np.float32]  # [n_tokens, k]
+    most: bool
+    """Only the strongest token counts: the recipe pools by the maximum."""
+
+    def shares(self, concept: int) -> tuple[TokenShare, ...]:
+        """What each word gave to a concept, strongest first."""
+        activations = np.where(self.ids == concept, self.values, 0).sum(axis=1, dtype=np.float64)
+        if self.most and len(activations):
+            activations = np.where(np.arange(len(activations)) == activations.argmax(), activations, 0.0)
+        return words(self.text, self.tokens, activations)
+
+
+def coded(view: View, texts: Sequence[str], kind: Kind) -> list[Coded]:
+    """The texts, encoded and coded as the index codes them."""
+    from lexent.encoders.encoder import encode
+    from lexent.pipeline import code
+
+    recipe, encoder, lexicon = view.recipe, view.encoder, view.lexicon
+    if recipe.level != "tokens" or not texts:
+        return []
+    states = encode(encoder, texts, kind=kind, level=recipe.level, specials=recipe.specials)
+    codes = code(texts, states, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe)
+    tokens = encoder.tokenize(texts, kind=kind, specials=recipe.specials)
+    found = []
+    for place, text in enumerate(texts):
+        rows = slice(int(codes.offsets[place]), int(codes.offsets[place + 1]))
+        found.append(Coded(text, tokens[place], codes.ids[rows], codes.values[rows], recipe.pool == "max"))
+    return found
+
+
+def coded_documents(served: Served, view: View, positions: Sequence[int]) -> list[Coded]:
+    """The same for documents of the index; those that were asked for lately are not encoded again."""
+    generation = view.manifest.generation
+    known = {position: served.memory.get(("coded", generation, position)) for position in positions}
+    fresh = [position for position, found in known.items() if found is None]
+    texts = [document.content for document in view.documents.at(fresh)]
+    for position, found in zip(fresh, coded(view, texts, "document"), strict=False):
+        known[position] = served.memory.put(("coded", generation, position), found)
+    return [known[position] for position in positions if known[position] is not None]
+
+
+def of_hits(served: Served, body: WordsBody) -> dict[str, Any]:
+    """For the query and for some of its hits: the words that raised each of the concepts that they share."""
+    from lexent.server.searching import checked, weighed
+
+    checked(body, served.limits)
+    view = served.view(body.settings)
+    query = weighed(view, body)
+    places = view.documents.positions(list(dict.fromkeys(body.documents)))
+    if view.recipe.level != "tokens":
+        return {"query": [], "documents": []}
+    own = coded(view, [body.query], "query")[0]
+    reply = []
+    for (id, position), found in zip(places.items(), coded_documents(served, view, list(places.values())), strict=True):
+        _, values = view.searcher.contributions(position, query.ids, query.weights)
+        strongest = [place for place in np.argsort(-np.abs(values), kind="stable")[:CONCEPTS] if values[place] != 0]
+        concepts = [int(query.ids[place]) for place in strongest]
+        reply.append({"id": id, "concepts": [_side(view, found, concept) for concept in concepts]})
+    return {
+        "query": [side for concept in query.ids.tolist() if (side := _side(view, own, concept))["tokens"]],
+        "documents": reply,
+    }
+
+
+def behind(served: Served, view: View, query: str, position: int, concepts: Sequence[int]) -> list[dict[str, Any]]:
+    """The words behind some concepts, on both sides of a hit."""
+    if view.recipe.level != "tokens" or not concepts:
+        return []
+    own, document = coded(view, [query], "query")[0], coded_documents(served, view, [position])[0]
+    return [
+        {
+            "concept": concept,
+            "label": view.lexicon.label(concept),
+            "query": _shares(own, concept),
+            "document": _shares(document, concept),
+        }
+        for concept in concepts
+    ]
+
+
+def of_document(served: Served, view: View, position: int) -> list[dict[str, Any]]:
+    """The words of a document in order, each with the concepts that it raised most."""
+    found = coded_documents(served, view, [position])
+    if not found:
+        return []
+    one = found[0]
+    rows: dict[tuple[int, int], tuple[str, dict[int, float]]] = {}
+    for concept in np.unique(one.ids[one.values > 0]).tolist():
+        for share in one.shares(concept):
+            if share.stop > share.start:
+                word = rows.setdefault((share.start, share.stop), (share.token, {}))
+                word[1][concept] = share.share
+    reply = []
+    for (start, stop), (token, raised) in sorted(rows.items()):
+        best = sorted(raised, key=lambda concept: (-raised[concept], concept))[:SHOWN]
+        concepts = [{"id": one, "label": view.lexicon.label(one), "value": raised[one]} for one in best]
+        reply.append({"token": token, "start": start, "stop": stop, "concepts": concepts})
+    return reply
+
+
+def _side(view: View, found: Coded, concept: int) -> dict[str, Any]:
+    return {"concept": concept, "label": view.lexicon.label(concept), **_shares(found, concept)}
+
+
+def _shares(found: Coded, concept: int) -> dict[str, Any]:
+    shares = found.shares(concept)
+    return {"pooled": sum(share.share for share in shares), "tokens": shares}
