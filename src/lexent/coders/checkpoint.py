@@ -5,33 +5,48 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 
 from lexent.artifact import disk_errors
 from lexent.errors import ArtifactError, MismatchError
 
-if TYPE_CHECKING:
-    from lexent.coders.training import Trainer
-
 CHECKPOINT = "checkpoint.safetensors"
 
 
-def write_checkpoint(trainer: Trainer) -> None:
-    """Weights, optimiser, counters and the states not yet trained on; no pickle."""
+class Run(Protocol):
+    """A training run that can be stopped and go on."""
+
+    folder: Path | None
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for a checkpoint to be continued."""
+        ...
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Weights, optimiser and counters of latents."""
+        ...
+
+    def counters(self) -> dict[str, float]:
+        """Plain numbers."""
+        ...
+
+    def restore(self, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
+        """Take what `tensors` and `counters` gave."""
+        ...
+
+
+def write_checkpoint(run: Run) -> None:
+    """All that the run is, so that it goes on exactly; no pickle."""
     from safetensors.torch import save
 
-    assert trainer.folder is not None
-    tensors = {f"model.{name}": tensor for name, tensor in trainer.model.state_dict().items()}
-    for place, state in trainer.optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{place}.{name}": torch.as_tensor(value) for name, value in state.items()}
-    tensors |= {"last_fired": trainer.last_fired, "dead": trainer.dead, "rest": trainer.rest}
-    counters = {name: getattr(trainer, name) for name in ("next_block", "step", "states", "scale", "mean_length")}
-    metadata = {"counters": json.dumps(counters), "identity": json.dumps(trainer.identity(), sort_keys=True)}
-    path = trainer.folder / CHECKPOINT
+    assert run.folder is not None
+    identity = json.dumps(run.identity(), sort_keys=True)
+    metadata = {"counters": json.dumps(run.counters()), "identity": identity}
+    path = run.folder / CHECKPOINT
     beside = path.with_suffix(".new")
-    data = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, metadata)
+    data = save({name: tensor.detach().cpu().contiguous() for name, tensor in run.tensors().items()}, metadata)
     with disk_errors(path):
         with beside.open("wb") as file:
             file.write(data)
@@ -40,12 +55,12 @@ def write_checkpoint(trainer: Trainer) -> None:
         beside.replace(path)
 
 
-def read_checkpoint(trainer: Trainer) -> bool:
-    """Bring the trainer to where its folder's checkpoint is; False where there is none."""
+def read_checkpoint(run: Run) -> bool:
+    """Bring the run to where its folder's checkpoint is; False where there is none."""
     from safetensors import SafetensorError, safe_open
 
-    assert trainer.folder is not None
-    path = trainer.folder / CHECKPOINT
+    assert run.folder is not None
+    path = run.folder / CHECKPOINT
     if not path.exists():
         return False
     try:
@@ -54,30 +69,40 @@ def read_checkpoint(trainer: Trainer) -> bool:
             tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ArtifactError(f"the checkpoint {path} is damaged ({error}); begin anew: delete {path.parent}") from error
-    _check_identity(trainer, json.loads(metadata["identity"]), path)
-    _restore(trainer, tensors, json.loads(metadata["counters"]))
+    _check_identity(run, json.loads(metadata["identity"]), path)
+    run.restore(tensors, json.loads(metadata["counters"]))
     return True
 
 
-def _check_identity(trainer: Trainer, found: dict[str, Any], path: Path) -> None:
-    mine = json.loads(json.dumps(trainer.identity()))
-    other = sorted(name for name in mine if mine[name] != found.get(name))
-    if other:
-        what = ", ".join(f"{name} {found.get(name)} (now {mine[name]})" for name in other)
-        raise MismatchError(f"{path} is of another run: {what}; give the same settings, or delete {path.parent}")
+def model_tensors(model: torch.nn.Module, *, name: str = "model") -> dict[str, torch.Tensor]:
+    return {f"{name}.{key}": tensor for key, tensor in model.state_dict().items()}
 
 
-def _restore(trainer: Trainer, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
-    weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items() if name.startswith("model.")}
-    trainer.model.load_state_dict(weights)
+def restore_model(model: torch.nn.Module, tensors: dict[str, torch.Tensor], *, name: str = "model") -> None:
+    head = f"{name}."
+    model.load_state_dict({key.removeprefix(head): tensors[key] for key in tensors if key.startswith(head)})
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    return {
+        f"optimizer.{place}.{name}": torch.as_tensor(value)
+        for place, state in optimizer.state_dict()["state"].items()
+        for name, value in state.items()
+    }
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith("optimizer."):
             _, place, key = name.split(".", 2)
             state.setdefault(int(place), {})[key] = tensor
-    groups = trainer.optimizer.state_dict()["param_groups"]
-    trainer.optimizer.load_state_dict({"state": state, "param_groups": groups})
-    for name in ("last_fired", "dead", "rest"):
-        setattr(trainer, name, tensors[name].to(trainer.device))
-    for name, value in counters.items():
-        setattr(trainer, name, value)
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _check_identity(run: Run, found: dict[str, Any], path: Path) -> None:
+    mine = json.loads(json.dumps(run.identity()))
+    other = sorted(name for name in mine if mine[name] != found.get(name))
+    if other:
+        what = ", ".join(f"{name} {found.get(name)} (now {mine[name]})" for name in other)
+        raise MismatchError(f"{path} is of another run: {what}; give the same settings, or delete {path.parent}")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from lexent.coders.sae import SAEConfig, SparseAutoencoder
 from lexent.coders.topk import top_latents, top_of_batch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,41 @@ class TopKModel(nn.Module):
         if self.gain is not None:
             self.gain.clamp_min_(1e-4)
 
+    @torch.no_grad()
+    def exported(self, *, k: int, scale: float, unit_states: bool, mean_length: float) -> SparseAutoencoder:
+        """The autoencoder in the units of the encoder: the scale of the states is folded into the biases."""
+        m, d = self.W_dec.shape
+        found = SAEConfig(
+            d_in=d,
+            d_sae=m,
+            k=k,
+            activation_scale=scale,
+            unit_states=unit_states,
+            mean_length=mean_length,
+            tied=self.W_enc is None,
+        )
+        return SparseAutoencoder(
+            found,
+            encoder=_array(self.encoder_rows()),
+            decoder=None if self.W_enc is None else _array(self.W_dec),
+            b_enc=_array(self.b_enc / scale),
+            b_dec=_array(self.b_dec / scale),
+        )
+
+    @torch.no_grad()
+    def take(self, sae: SparseAutoencoder) -> None:
+        """The weights of a trained autoencoder, of this shape: the inverse of `exported`."""
+        scale = sae.config.activation_scale
+        rows = torch.from_numpy(sae.encoder_rows)
+        self.W_dec.copy_(torch.from_numpy(sae.decoder_rows))
+        if self.W_enc is not None:
+            self.W_enc.copy_(rows)
+        else:
+            assert self.gain is not None
+            self.gain.copy_(rows.norm(dim=1))
+        self.b_enc.copy_(torch.from_numpy(sae.b_enc) * scale)
+        self.b_dec.copy_(torch.from_numpy(sae.b_dec) * scale)
+
 
 class BatchTopKModel(TopKModel):
     """The same, with the n * k largest pre-activations of a whole batch of n states in place of k for each.
@@ -145,3 +186,8 @@ MODELS: dict[str, type[TopKModel]] = {"topk": TopKModel, "batchtopk": BatchTopKM
 def _at(vector: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     """vector[ids], by the embedding kernel: its backward pass is several times faster than indexing's."""
     return F.embedding(ids, vector[:, None]).squeeze(-1)
+
+
+def _array(tensor: torch.Tensor) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = tensor.detach().float().cpu().contiguous().numpy()
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -10,22 +9,29 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import numpy as np
 import torch
 
 from lexent.artifact import disk_errors
 from lexent.coders.calibration import calibrated
-from lexent.coders.checkpoint import read_checkpoint, write_checkpoint
+from lexent.coders.checkpoint import (
+    model_tensors,
+    optimizer_tensors,
+    read_checkpoint,
+    restore_model,
+    restore_optimizer,
+    write_checkpoint,
+)
+from lexent.coders.log import METRICS, Log
 from lexent.coders.model import MODELS, Loss
-from lexent.coders.sae import SAEConfig, SparseAutoencoder
 from lexent.coders.stream import text_digest
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
+    from lexent.coders.sae import SparseAutoencoder
     from lexent.coders.stream import StateStream
     from lexent.types import Level
 
-METRICS = "metrics.jsonl"
+__all__ = ["METRICS", "Architecture", "Progress", "TrainConfig", "Trainer", "schedule"]
 
 Architecture = Literal["topk", "batchtopk"]
 
@@ -138,7 +144,8 @@ class Trainer:
             with disk_errors(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             read_checkpoint(self)
-            self._cut_log()
+            last = Log(folder).cut(self.step)
+            self.latest = Progress(**last) if last else None
 
     def identity(self) -> dict[str, Any]:
         """What must be the same for a checkpoint to be continued."""
@@ -148,6 +155,22 @@ class Trainer:
         if self.held_out:
             facts["held_out"] = text_digest(self.held_out)
         return {**asdict(self.config), **facts, "encoder": stream.encoder.fingerprint, "level": stream.level}
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """For a checkpoint: weights, optimiser, counters and the states not yet trained on."""
+        own = {"last_fired": self.last_fired, "dead": self.dead, "rest": self.rest}
+        return {**model_tensors(self.model), **optimizer_tensors(self.optimizer), **own}
+
+    def counters(self) -> dict[str, float]:
+        return {name: getattr(self, name) for name in ("next_block", "step", "states", "scale", "mean_length")}
+
+    def restore(self, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
+        restore_model(self.model, tensors)
+        restore_optimizer(self.optimizer, tensors)
+        for name in ("last_fired", "dead", "rest"):
+            setattr(self, name, tensors[name].to(self.device))
+        for name, value in counters.items():
+            setattr(self, name, value)
 
     def run(
         self,
@@ -184,7 +207,7 @@ class Trainer:
             rate = (self.states - first) / max(time.monotonic() - began, 1e-9)
             self.latest = self._progress(self.next_block / self.stream.blocks, loss, rate)
             if self.folder is not None:
-                self._log(self.latest)
+                Log(self.folder).add(asdict(self.latest))
                 if time.monotonic() - saved > checkpoint_every:
                     write_checkpoint(self)
                     saved = time.monotonic()
@@ -235,48 +258,15 @@ class Trainer:
         dead = len(self.dead) / self.config.d_sae
         return Progress(share, self.step, self.states, float(loss.fvu), dead, float(loss.active), rate)
 
-    def _log(self, progress: Progress) -> None:
-        assert self.folder is not None
-        path = self.folder / METRICS
-        with disk_errors(path), path.open("a") as file:
-            file.write(json.dumps({key: round(value, 6) for key, value in asdict(progress).items()}) + "\n")
-
-    def _cut_log(self) -> None:
-        """Take from the log what came after the checkpoint: it will be measured again."""
-        assert self.folder is not None
-        path = self.folder / METRICS
-        if not path.exists():
-            return
-        whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-        rows = [json.loads(line) for line in whole]
-        done = [row["step"] <= self.step for row in rows]
-        with disk_errors(path):
-            path.write_text("".join(line for line, keep in zip(whole, done, strict=True) if keep))
-        if any(done):
-            self.latest = Progress(**rows[sum(done) - 1])
-
     @torch.no_grad()
     def result(self, *, bits: Literal[8, 32] = 32) -> SparseAutoencoder:
         """The autoencoder in the units of the encoder: the input scale is folded into the biases.
 
         After batchtopk its thresholds are set on the held-out texts, with the weights as they will be stored.
         """
-        config, model = self.config, self.model
-        found = SAEConfig(
-            d_in=self.stream.width,
-            d_sae=config.d_sae,
-            k=config.k,
-            activation_scale=self.scale,
-            unit_states=config.unit_states,
-            mean_length=self.mean_length,
-            tied=config.tied,
-        )
-        sae = SparseAutoencoder(
-            found,
-            encoder=_array(model.encoder_rows()),
-            decoder=None if config.tied else _array(model.W_dec),
-            b_enc=_array(model.b_enc / self.scale),
-            b_dec=_array(model.b_dec / self.scale),
+        config = self.config
+        sae = self.model.exported(
+            k=config.k, scale=self.scale, unit_states=config.unit_states, mean_length=self.mean_length
         )
         sae = sae.quantised() if bits == 8 else sae
         if config.architecture != "batchtopk":
@@ -289,7 +279,3 @@ def schedule(share: float, *, warm_up: float = 0.05) -> float:
     if share < warm_up:
         return max(share, 1e-4) / warm_up
     return 0.5 * (1 + math.cos(math.pi * (share - warm_up) / (1 - warm_up)))
-
-
-def _array(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.detach().float().cpu().contiguous().numpy()
