@@ -1,0 +1,171 @@
+"""The states of queries and documents by number: held, made anew each time, or made by an encoder that is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+
+from lexent.encoders.encoder import encode
+from lexent.errors import InputError
+from lexent.types import Kind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lexent.encoders import Encoder
+
+HELD_BYTES = 4 << 30
+"""States that are held on a CPU at most; on a GPU half of its free memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextStates:
+    """States of some texts, one text after the other."""
+
+    rows: torch.Tensor  # float32[n_rows, d_in]
+    counts: NDArray[np.int64]  # [n_texts], rows of each
+    pooled: torch.Tensor | None  # float32[n_texts, d_pooled]
+
+
+class StateSource(Protocol):
+    """Gives the states of texts by their numbers."""
+
+    def of(self, places: NDArray[np.int64]) -> TextStates: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of the pairs: its texts, and how many states of each are compared."""
+
+    texts: Sequence[str]
+    kind: Kind
+    limit: int
+    specials: bool
+    whole: bool
+
+
+def source(encoder: Encoder, side: Side, *, device: torch.device) -> StateSource:
+    """States of an encoder that stays as it is: held where memory allows."""
+    free = torch.cuda.mem_get_info(device)[0] // 2 if device.type == "cuda" else HELD_BYTES
+    tokens = sum(min(len(text) // 3 + 2, side.limit) for text in side.texts)  # a token has more than 3 letters
+    if tokens * encoder.dim * (2 if device.type == "cuda" else 4) < free // 2:  # there are two sides
+        return HeldStates(encoder, side, device=device)
+    return FreshStates(encoder, side, device=device)
+
+
+class FreshStates:
+    """Encodes texts whenever they are asked for."""
+
+    def __init__(self, encoder: Encoder, side: Side, *, device: torch.device) -> None:
+        self.encoder, self.side, self.device = encoder, side, device
+
+    def of(self, places: NDArray[np.int64]) -> TextStates:
+        side = self.side
+        texts = [side.texts[place] for place in places]
+        states = encode(self.encoder, texts, kind=side.kind, specials=side.specials)
+        kept, counts = _first(states.offsets, side.limit)
+        rows = states.values[torch.from_numpy(kept).to(states.values.device)].to(self.device).float()
+        pooled = None
+        if side.whole:
+            found = encode(self.encoder, texts, kind=side.kind, level="pooled").values
+            pooled = found.to(self.device, copy=True).float()
+        return TextStates(rows, counts, pooled)
+
+
+class HeldStates:
+    """All states, encoded once, in the precision in which the encoder gave them."""
+
+    def __init__(self, encoder: Encoder, side: Side, *, device: torch.device) -> None:
+        self.device = device
+        parts: list[torch.Tensor] = []
+        order: list[NDArray[np.int64]] = []
+        counts = np.zeros(len(side.texts), np.int64)
+        for places, states in encoder.batches(side.texts, kind=side.kind, specials=side.specials):
+            kept, counts[places] = _first(states.offsets, side.limit)
+            parts.append(states.values[torch.from_numpy(kept).to(states.values.device)].to(device))
+            order.append(places)
+        self.rows = torch.cat(parts)
+        placed = np.concatenate(order)
+        self.starts = np.empty(len(counts), np.int64)
+        self.starts[placed] = np.cumsum(counts[placed]) - counts[placed]
+        self.counts = counts
+        self.pooled = None
+        if side.whole:
+            pooled = torch.empty(0)
+            for places, states in encoder.batches(side.texts, kind=side.kind, level="pooled"):
+                if not len(pooled):
+                    pooled = torch.zeros(len(side.texts), states.values.shape[1], device=device)
+                pooled[torch.from_numpy(places).to(device)] = states.values.to(device).float()
+            self.pooled = pooled
+
+    def of(self, places: NDArray[np.int64]) -> TextStates:
+        counts = self.counts[places]
+        rows = torch.from_numpy(_ranges(self.starts[places], counts)).to(self.device)
+        pooled = None if self.pooled is None else self.pooled[torch.from_numpy(places).to(self.device)]
+        return TextStates(self.rows[rows].float(), counts, pooled)
+
+
+class TrainedStates:
+    """States with gradient, from an encoder that learns. Texts are cut before they are encoded."""
+
+    def __init__(self, model: Any, side: Side, *, prompt: str, device: torch.device, autocast: bool) -> None:
+        self.model, self.side, self.prompt, self.device, self.autocast = model, side, prompt, device, autocast
+
+    def of(self, places: NDArray[np.int64]) -> TextStates:
+        side, tokenizer = self.side, self.model.tokenizer
+        more = 0 if side.specials else tokenizer.num_special_tokens_to_add()
+        encoded = tokenizer(
+            [self.prompt + side.texts[place] for place in places],
+            truncation=True,
+            max_length=min(side.limit + more, int(self.model.max_seq_length or 512)),
+            padding=True,
+            return_special_tokens_mask=True,
+            return_tensors="pt",
+        )
+        special = encoded.pop("special_tokens_mask").bool()
+        kept = encoded["attention_mask"].bool() & (~special | side.specials)
+        inputs = {name: tensor.to(self.device) for name, tensor in encoded.items()}
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
+            features = self.model[0](inputs)
+        rows = features["token_embeddings"].float()[kept.to(self.device)]
+        pooled = None
+        if side.whole:
+            features["token_embeddings"] = features["token_embeddings"].float()
+            for module in list(self.model)[1:]:
+                features = module(features)
+            pooled = features["sentence_embedding"].float()
+        return TextStates(rows, kept.sum(dim=1).numpy().astype(np.int64), pooled)
+
+
+def trainable(encoder: Encoder, *, device: torch.device) -> Any:
+    """A copy of the encoder's model that can learn: in float32, without dropout, so that a run can be repeated."""
+    from copy import deepcopy
+
+    from lexent.encoders.sentence import SentenceEncoder
+
+    if not isinstance(encoder, SentenceEncoder) or not hasattr(encoder.model[0], "auto_model"):
+        raise InputError(
+            f'the encoder "{encoder.id}" cannot be trained; give a sentence-transformers model, or leave it frozen'
+        )
+    model = deepcopy(encoder.model).float().to(device)
+    model.eval()
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
+    return model
+
+
+def _first(offsets: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows of the first `limit` states of each text, and how many they are."""
+    counts = np.minimum(np.diff(offsets), limit)
+    return _ranges(offsets[:-1], counts), counts
+
+
+def _ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """start, start + 1, ... for each start, as many as its count."""
+    ends = np.cumsum(counts)
+    found: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts)
+    return found

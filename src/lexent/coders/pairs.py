@@ -1,0 +1,167 @@
+"""Queries with documents that answer them: what retrieval training learns from, and its batches."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.coders.stream import text_digest
+from lexent.errors import InputError
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pair i says that documents[positive[i]] answers queries[query[i]]."""
+
+    queries: Sequence[str]
+    documents: Sequence[str]
+    query: NDArray[np.int64]  # [n]
+    positive: NDArray[np.int64]  # [n]
+    source: NDArray[np.int64]  # [n], where the pair is from, numbered from 0
+    negatives: NDArray[np.int64]  # [n_queries, m], documents that look right and are not, -1 where there are fewer
+
+    def __post_init__(self) -> None:
+        n = len(self.query)
+        if not n:
+            raise InputError("there are no pairs to learn from; give a collection with a train split, or titled texts")
+        if len(self.positive) != n or len(self.source) != n:
+            raise InputError(f"{n} queries, {len(self.positive)} positives and {len(self.source)} sources do not pair")
+        if self.negatives.ndim != 2 or len(self.negatives) != len(self.queries):
+            raise InputError(
+                f"negatives are {self.negatives.shape}; wanted: a row for each of the {len(self.queries)} queries"
+            )
+        for name, numbers, end in (
+            ("query", self.query, len(self.queries)),
+            ("positive", self.positive, len(self.documents)),
+            ("negatives", self.negatives, len(self.documents)),
+        ):
+            least = -1 if name == "negatives" else 0
+            if numbers.size and not (least <= numbers.min() and numbers.max() < end):
+                raise InputError(f"{name} goes from {numbers.min()} to {numbers.max()}; allowed: {least} to {end - 1}")
+
+    @staticmethod
+    def of(pairs: Sequence[tuple[str, str]], *, documents: Sequence[str] = ()) -> Pairs:
+        """From texts. Equal texts are one query or one document. documents: others to draw negatives from."""
+        queries = {text: place for place, text in enumerate(dict.fromkeys(query for query, _ in pairs))}
+        held = {text: place for place, text in enumerate(dict.fromkeys([*(text for _, text in pairs), *documents]))}
+        return Pairs(
+            list(queries),
+            list(held),
+            np.array([queries[query] for query, _ in pairs], np.int64),
+            np.array([held[text] for _, text in pairs], np.int64),
+            np.zeros(len(pairs), np.int64),
+            np.empty((len(queries), 0), np.int64),
+        )
+
+    @staticmethod
+    def join(parts: Sequence[Pairs]) -> Pairs:
+        """All of them; each keeps its own documents and sources."""
+        queries, documents = [0], [0]
+        for part in parts:
+            queries.append(queries[-1] + len(part.queries))
+            documents.append(documents[-1] + len(part.documents))
+        sources = np.concatenate([[0], np.cumsum([int(part.source.max()) + 1 for part in parts])])
+        width = max(part.negatives.shape[1] for part in parts)
+        return Pairs(
+            [text for part in parts for text in part.queries],
+            [text for part in parts for text in part.documents],
+            np.concatenate([part.query + first for part, first in zip(parts, queries[:-1], strict=True)]),
+            np.concatenate([part.positive + first for part, first in zip(parts, documents[:-1], strict=True)]),
+            np.concatenate([part.source + first for part, first in zip(parts, sources[:-1], strict=True)]),
+            np.concatenate(
+                [_shifted(part.negatives, first, width) for part, first in zip(parts, documents[:-1], strict=True)]
+            ),
+        )
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def with_negatives(self, negatives: NDArray[Any]) -> Pairs:
+        """The same with mined negatives int[n_queries, m]."""
+        return replace(self, negatives=np.asarray(negatives, np.int64))
+
+    def answers(self) -> list[NDArray[np.int64]]:
+        """For each query all documents that are known to answer it: none of them is a negative."""
+        order = np.argsort(self.query, kind="stable")
+        ends = np.searchsorted(self.query[order], np.arange(len(self.queries) + 1))
+        return [self.positive[order[start:stop]] for start, stop in pairwise(ends)]
+
+    def digest(self) -> str:
+        """Changes when any text, pair or negative does."""
+        found = hashlib.sha256(f"{text_digest(self.queries)} {text_digest(self.documents)}".encode())
+        for numbers in (self.query, self.positive, self.source, self.negatives):
+            found.update(np.ascontiguousarray(numbers, np.int64).tobytes())
+        return found.hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class PairBatch:
+    """What one step compares: each query with all documents of the batch."""
+
+    queries: NDArray[np.int64]  # [n]
+    documents: NDArray[np.int64]  # [n_documents], each once
+    target: NDArray[np.int64]  # [n], the column of the query's own document
+    excluded: NDArray[np.bool_]  # [n, n_documents], other documents that answer the query: neither right nor wrong
+
+
+class PairBatches:
+    """Batches by number: each depends on nothing but the seed and its number, so that a run goes on from any step."""
+
+    def __init__(self, pairs: Pairs, *, batch: int, hard: int, by_source: bool, seed: int) -> None:
+        self.pairs, self.batch, self.hard, self.by_source, self.seed = (
+            pairs,
+            min(batch, len(pairs)),
+            hard,
+            by_source,
+            seed,
+        )
+        self._answers = pairs.answers()
+        self._epoch, self._order = -1, np.empty((0, 0), np.int64)
+
+    @property
+    def an_epoch(self) -> int:
+        """Batches that show every pair once; what does not fill a batch is left for another epoch."""
+        return len(self.pairs) // self.batch
+
+    def at(self, step: int) -> PairBatch:
+        epoch, place = divmod(step, self.an_epoch)
+        if epoch != self._epoch:
+            self._epoch, self._order = epoch, self._shuffled(epoch)
+        chosen = self._order[place]
+        queries, positive = self.pairs.query[chosen], self.pairs.positive[chosen]
+        drawn = self._negatives(queries, step)
+        documents = np.unique(np.concatenate([positive, drawn]))
+        excluded = np.zeros((len(queries), len(documents)), bool)
+        for row, query in enumerate(queries):
+            excluded[row] = np.isin(documents, self._answers[query])
+        target = np.searchsorted(documents, positive)
+        excluded[np.arange(len(queries)), target] = False
+        return PairBatch(queries, documents, target, excluded)
+
+    def _shuffled(self, epoch: int) -> NDArray[np.int64]:
+        """int64[an_epoch, batch]: pairs; those of one source stand together where that is asked for."""
+        draw = np.random.default_rng([self.seed, epoch])
+        order = draw.permutation(len(self.pairs))
+        if self.by_source:
+            order = order[np.argsort(self.pairs.source[order], kind="stable")]
+            order = np.roll(order, int(draw.integers(len(order))))  # so that others are left over in each epoch
+        return draw.permutation(order[: self.an_epoch * self.batch].reshape(-1, self.batch))
+
+    def _negatives(self, queries: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+        mined = self.pairs.negatives[queries]
+        if not self.hard or not mined.shape[1]:
+            return np.empty(0, np.int64)
+        keys = np.where(mined >= 0, np.random.default_rng([self.seed, 1, step]).random(mined.shape), 2.0)
+        drawn = np.take_along_axis(mined, np.argsort(keys, axis=1)[:, : self.hard], axis=1).ravel()
+        return drawn[drawn >= 0]
+
+
+def _shifted(negatives: NDArray[np.int64], first: int, width: int) -> NDArray[np.int64]:
+    moved = np.where(negatives >= 0, negatives + first, -1)
+    return np.pad(moved, ((0, 0), (0, width - moved.shape[1])), constant_values=-1)

@@ -1,0 +1,346 @@
+"""Training codes for retrieval (SSR): the loop over pairs, after reconstruction was learned."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+
+from lexent.artifact import disk_errors
+from lexent.coders.checkpoint import (
+    model_tensors,
+    optimizer_tensors,
+    read_checkpoint,
+    restore_model,
+    restore_optimizer,
+    write_checkpoint,
+)
+from lexent.coders.log import Log
+from lexent.coders.maxsim import TextCodes, maxsim
+from lexent.coders.pair_states import Side, StateSource, TextStates, TrainedStates, source, trainable
+from lexent.coders.pairs import PairBatch, PairBatches, Pairs
+from lexent.coders.retrieval_model import RetrievalModel, Unsupervised, Weights, document_contrast, unit
+from lexent.coders.training import schedule
+from lexent.errors import InputError
+
+if TYPE_CHECKING:
+    from lexent.coders.retrieval_config import RetrievalConfig
+    from lexent.coders.sae import SparseAutoencoder
+    from lexent.encoders import Encoder
+
+LOG_EVERY = 50
+"""Steps between two rows of metrics: reading them off a GPU waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairProgress:
+    """Where a run over pairs is."""
+
+    done: float  # share of the run, 0 to 1
+    step: int
+    pairs: int
+    loss: float  # of tokens, all terms
+    supervised: float  # cross-entropy of a query's own document among those of the batch
+    accuracy: float  # share of the queries whose own document has the highest score of the batch
+    fvu: float
+    dead: float
+    whole_supervised: float
+    whole_accuracy: float
+    whole_fvu: float
+    rate: float  # pairs a second since the run began or went on
+
+
+class Coder:
+    """One autoencoder of a run: of tokens, or of whole texts."""
+
+    def __init__(self, start: SparseAutoencoder, *, k: int, device: torch.device) -> None:
+        config = start.config
+        if config.architecture != "topk":
+            raise InputError(f"retrieval training starts from a topk autoencoder; given: {config.architecture}")
+        self.start, self.k, self.scale = start, k, config.activation_scale
+        self.model = RetrievalModel(config.d_in, config.d_sae, tied=config.tied, seed=0)
+        self.model.take(start)
+        self.model.to(device)
+        self.last_fired = torch.zeros(config.d_sae, dtype=torch.long, device=device)  # the step
+        self.dead = torch.empty(0, dtype=torch.long, device=device)
+
+    def prepared(self, rows: torch.Tensor) -> torch.Tensor:
+        """States as the autoencoder was trained on them."""
+        if self.start.config.unit_states:
+            rows = torch.nn.functional.normalize(rows, dim=1)
+        return rows * self.scale
+
+    def count(self, ids: torch.Tensor, values: torch.Tensor, *, step: int, dead_after: int) -> None:
+        """Note what fired: once a step, at k."""
+        now = (values > 0).long() * step
+        self.last_fired.scatter_reduce_(0, ids.flatten(), now.flatten(), "amax")
+        if step % 10 == 0:  # finding the dead waits for the GPU, so not at every step
+            self.dead = torch.nonzero(self.last_fired < step - dead_after).flatten()
+
+    def exported(self, bits: int) -> SparseAutoencoder:
+        config = self.start.config
+        sae = self.model.exported(
+            k=self.k, scale=self.scale, unit_states=config.unit_states, mean_length=config.mean_length
+        )
+        return sae.quantised() if bits == 8 else sae
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one step made of one autoencoder."""
+
+    total: torch.Tensor
+    supervised: torch.Tensor
+    scores: torch.Tensor
+    unsupervised: Unsupervised
+    ids: torch.Tensor
+    values: torch.Tensor
+
+
+class PairTrainer:
+    """The state of a run over pairs: all of it is in a checkpoint, so a run that is killed goes on exactly."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        pairs: Pairs,
+        config: RetrievalConfig,
+        *,
+        tokens: SparseAutoencoder,
+        whole: SparseAutoencoder | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        """tokens, whole: where the autoencoders start. folder: where checkpoints and metrics go; an existing
+        checkpoint of the same run is continued.
+        """
+        self.encoder, self.pairs, self.config, self.folder = encoder, pairs, config, folder
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.autocast = self.device.type == "cuda" and torch.cuda.is_bf16_supported()
+        self.tokens = Coder(tokens, k=config.k, device=self.device)
+        self.whole = Coder(whole, k=config.whole_k, device=self.device) if whole is not None else None
+        self.coders = {"tokens": self.tokens, **({"whole": self.whole} if self.whole is not None else {})}
+        self.batches = PairBatches(
+            pairs, batch=config.batch, hard=config.hard, by_source=config.by_source, seed=config.seed
+        )
+        self.steps = config.steps or max(1, round(config.epochs * self.batches.an_epoch))
+        self.learner = None if config.freeze else trainable(encoder, device=self.device)
+        self._sources: tuple[StateSource, StateSource] | None = None
+        groups = [
+            {"params": list(coder.model.parameters()), "lr": config.lr, "peak": config.lr}
+            for coder in self.coders.values()
+        ]
+        if self.learner is not None:
+            own = list(self.learner.parameters())
+            groups.append({"params": own, "lr": config.encoder_lr, "peak": config.encoder_lr})
+        self.optimizer = torch.optim.AdamW(groups, weight_decay=config.weight_decay, fused=self.device.type == "cuda")
+        self.step = 0
+        self.latest: PairProgress | None = None
+        if folder is not None:
+            with disk_errors(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+            read_checkpoint(self)
+            last = Log(folder).cut(self.step)
+            self.latest = PairProgress(**last) if last else None
+
+    # --- what a checkpoint holds ---------------------------------------------------------------------------------
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for a checkpoint to be continued."""
+        starts = {f"start_{name}": coder.start.hash() for name, coder in self.coders.items()}
+        facts = {"pairs": len(self.pairs), "content": self.pairs.digest(), "encoder": self.encoder.fingerprint}
+        return {**asdict(self.config), **facts, **starts}
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        found = optimizer_tensors(self.optimizer)
+        for name, coder in self.coders.items():
+            found |= model_tensors(coder.model, name=name)
+            found |= {f"last_fired.{name}": coder.last_fired, f"dead.{name}": coder.dead}
+        return found if self.learner is None else found | model_tensors(self.learner, name="encoder")
+
+    def counters(self) -> dict[str, float]:
+        return {"step": self.step}
+
+    def restore(self, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
+        restore_optimizer(self.optimizer, tensors)
+        for name, coder in self.coders.items():
+            restore_model(coder.model, tensors, name=name)
+            coder.last_fired = tensors[f"last_fired.{name}"].to(self.device)
+            coder.dead = tensors[f"dead.{name}"].to(self.device)
+        if self.learner is not None:
+            restore_model(self.learner, tensors, name="encoder")
+        self.step = int(counters["step"])
+
+    # --- the loop ------------------------------------------------------------------------------------------------
+
+    def run(
+        self, *, checkpoint_every: float = 120.0, progress: Callable[[PairProgress], None] | None = None
+    ) -> PairProgress:
+        """Train to the end; what was measured last. Checkpoints are written at the end, and before it at most one in
+        checkpoint_every seconds.
+        """
+        began, first, saved, shown = time.monotonic(), self.step, time.monotonic(), 0.0
+        while self.step < self.steps:
+            outcomes, batch = self._step()
+            last = self.step == self.steps
+            wanted = progress is not None and time.monotonic() - shown > 0.5
+            if not (wanted or last or self.step % LOG_EVERY == 0):
+                continue
+            shown = time.monotonic()
+            rate = (self.step - first) * self.batches.batch / max(shown - began, 1e-9)
+            self.latest = self._progress(outcomes, batch, rate)
+            if progress is not None:
+                progress(self.latest)
+            if self.folder is not None:
+                if last or self.step % LOG_EVERY == 0:
+                    Log(self.folder).add(asdict(self.latest))
+                if last or time.monotonic() - saved > checkpoint_every:
+                    write_checkpoint(self)
+                    saved = time.monotonic()
+        assert self.latest is not None
+        return self.latest
+
+    def _step(self) -> tuple[dict[str, Outcome], PairBatch]:
+        config, share = self.config, self.step / self.steps
+        batch = self.batches.at(self.step)
+        queries, documents = (side.of(places) for side, places in zip(self.sources(), _places(batch), strict=True))
+        found = {name: self._outcome(name, queries, documents, batch) for name in self.coders}
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["peak"] * schedule(share, warm_up=config.warm_up)
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(torch.stack([outcome.total for outcome in found.values()]).sum())
+        for coder in self.coders.values():
+            coder.model.remove_parallel_gradient()
+            torch.nn.utils.clip_grad_norm_(coder.model.parameters(), config.clip)
+        if self.learner is not None:
+            torch.nn.utils.clip_grad_norm_(self.learner.parameters(), config.clip)
+        self.optimizer.step()
+        self.step += 1
+        for name, coder in self.coders.items():
+            coder.model.normalise_decoder()  # after the step: AdamW moves the rows off the sphere again
+            coder.count(found[name].ids, found[name].values.detach(), step=self.step, dead_after=config.dead_after)
+        return found, batch
+
+    def _outcome(self, name: str, queries: TextStates, documents: TextStates, batch: PairBatch) -> Outcome:
+        """All losses of one autoencoder on one batch."""
+        config, coder = self.config, self.coders[name]
+        of_tokens = name == "tokens"
+        k = config.k_at(self.step / self.steps) if of_tokens else coder.k
+        x = torch.cat([self._prepared(coder, side, of_tokens) for side in (queries, documents)])
+        with torch.set_grad_enabled(torch.is_grad_enabled() and config.gamma > 0):
+            ids, values = coder.model.code(x, k, autocast=self.autocast)
+            scores = self._scores(coder, ids, unit(values), queries, documents, of_tokens)
+            target = torch.from_numpy(batch.target).to(self.device)
+            excluded = torch.from_numpy(batch.excluded).to(self.device)
+            temperature = config.temperature if of_tokens else config.whole_temperature
+            supervised = document_contrast(scores / temperature, target, excluded)
+        weights = Weights(
+            config.wide, config.alpha, config.beta, config.k_aux, config.contrasted, config.contrast_temperature
+        )
+        drawn = np.random.default_rng([config.seed, 2, self.step]).permutation(len(x))[: config.rebuilt]
+        # An encoder that is trained is trained by the pairs: the autoencoder follows it, not it the autoencoder.
+        sample = x.detach()[torch.from_numpy(drawn).to(self.device)]
+        unsupervised = coder.model.unsupervised(sample, k=k, dead=coder.dead, weights=weights, autocast=self.autocast)
+        total = unsupervised.total + config.gamma * supervised
+        return Outcome(total, supervised.detach(), scores.detach(), unsupervised, ids, values)
+
+    def _prepared(self, coder: Coder, side: TextStates, of_tokens: bool) -> torch.Tensor:
+        rows = side.rows if of_tokens else side.pooled
+        assert rows is not None
+        return coder.prepared(rows)
+
+    def _scores(
+        self,
+        coder: Coder,
+        ids: torch.Tensor,
+        values: torch.Tensor,
+        queries: TextStates,
+        documents: TextStates,
+        of_tokens: bool,
+    ) -> torch.Tensor:
+        """float[n_queries, n_documents]: MaxSim of tokens, or the cosine of whole texts."""
+        if not of_tokens:
+            dense, n = coder.model.dense(ids, values), len(queries.counts)
+            return dense[:n] @ dense[n:].t()
+        n = int(queries.counts.sum())
+        sides = (slice(0, n), slice(n, None)), (queries.counts, documents.counts)
+        ours, theirs = (
+            TextCodes.of(ids[rows], values[rows], counts=torch.from_numpy(counts).to(self.device))
+            for rows, counts in zip(*sides, strict=True)
+        )
+        return maxsim(ours, theirs, size=len(coder.model.b_enc))
+
+    def sources(self) -> tuple[StateSource, StateSource]:
+        """Of the states of queries and of documents; made when first asked for."""
+        if self._sources is None:
+            config, whole = self.config, self.whole is not None
+            sides = (
+                Side(self.pairs.queries, "query", config.query_tokens, config.specials, whole),
+                Side(self.pairs.documents, "document", config.document_tokens, config.specials, whole),
+            )
+            if self.learner is None:
+                first, second = (source(self.encoder, side, device=self.device) for side in sides)
+            else:
+                prompts = getattr(self.encoder, "prompts", {})
+                first, second = (
+                    TrainedStates(
+                        self.learner,
+                        side,
+                        prompt=prompts.get(side.kind, ""),
+                        device=self.device,
+                        autocast=self.autocast,
+                    )
+                    for side in sides
+                )
+            self._sources = first, second
+        return self._sources
+
+    def _progress(self, found: dict[str, Outcome], batch: PairBatch, rate: float) -> PairProgress:
+        tokens, whole = found["tokens"], found.get("whole")
+        return PairProgress(
+            done=self.step / self.steps,
+            step=self.step,
+            pairs=self.step * self.batches.batch,
+            loss=float(tokens.total.detach()),
+            supervised=float(tokens.supervised),
+            accuracy=accuracy(tokens.scores, batch),
+            fvu=float(tokens.unsupervised.fvu),
+            dead=len(self.tokens.dead) / len(self.tokens.last_fired),
+            whole_supervised=float(whole.supervised) if whole else 0.0,
+            whole_accuracy=accuracy(whole.scores, batch) if whole else 0.0,
+            whole_fvu=float(whole.unsupervised.fvu) if whole else 0.0,
+            rate=rate,
+        )
+
+    @torch.no_grad()
+    def measured(self, *, batches: int | None = None) -> dict[str, float]:
+        """In-batch accuracy of each autoencoder as it is now, over the first batches of an epoch; trains nothing."""
+        sums = dict.fromkeys(self.coders, 0.0)
+        count = min(batches or self.batches.an_epoch, self.batches.an_epoch)
+        for number in range(count):
+            batch = self.batches.at(number)
+            queries, documents = (side.of(places) for side, places in zip(self.sources(), _places(batch), strict=True))
+            for name in sums:
+                sums[name] += accuracy(self._outcome(name, queries, documents, batch).scores, batch)
+        return {name: total / count for name, total in sums.items()}
+
+    def result(self, *, bits: Literal[8, 32] = 32) -> tuple[SparseAutoencoder, SparseAutoencoder | None]:
+        """The autoencoders of tokens and of whole texts, in the units of the encoder."""
+        return self.tokens.exported(bits), self.whole.exported(bits) if self.whole is not None else None
+
+
+def accuracy(scores: torch.Tensor, batch: PairBatch) -> float:
+    """The share of the queries whose own document has the highest score of the batch; ties are lost."""
+    excluded = torch.from_numpy(batch.excluded).to(scores.device)
+    target = torch.from_numpy(batch.target).to(scores.device)[:, None]
+    own = scores.gather(1, target)
+    others = scores.masked_fill(excluded, -torch.inf).scatter(1, target, -torch.inf)
+    return float((others.max(dim=1).values < own[:, 0]).float().mean())
+
+
+def _places(batch: PairBatch) -> tuple[Any, Any]:
+    return batch.queries, batch.documents

@@ -1,0 +1,112 @@
+"""The autoencoder as it is trained for retrieval, and the losses of SSR (equations 7 to 10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional as F
+
+from lexent.coders.model import TopKModel, _at
+from lexent.coders.sparse import selected_products, weighted_rows
+from lexent.coders.topk import top_latents
+
+WIDE = 4
+"""The second reconstruction has this many times the latents of the first."""
+ROWS = 16_384
+"""States whose pre-activations are held at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupervised:
+    """What a code is worth without any query; `total` is the weighted sum and carries the gradient."""
+
+    total: torch.Tensor
+    fvu: torch.Tensor  # share of the variance not explained, at k
+    wide: torch.Tensor  # the same at 4 k
+    auxiliary: torch.Tensor
+    contrast: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Of the losses that need no query, and how many dead latents may help."""
+
+    wide: float
+    alpha: float
+    beta: float
+    k_aux: int
+    contrasted: int
+    temperature: float
+
+
+class RetrievalModel(TopKModel):
+    """A TopK autoencoder whose codes carry gradient: (ids, values) of the k strongest latents, exact in float32."""
+
+    def code(self, x: torch.Tensor, k: int, *, autocast: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        """ids int64[n, k] and activations float[n, k], strongest first. The wide product only selects."""
+        centred = x - self.b_dec
+        ids = self._selected(centred.detach(), k, autocast)
+        pre = selected_products(centred, self.W_dec if self.W_enc is None else self.W_enc, ids)
+        if self.gain is not None:
+            pre = pre * _at(self.gain, ids)
+        return ids, F.relu(pre + _at(self.b_enc, ids))
+
+    @torch.no_grad()
+    def _selected(self, centred: torch.Tensor, k: int, autocast: bool) -> torch.Tensor:
+        rows = self.encoder_rows()
+        parts = []
+        with torch.autocast(centred.device.type, dtype=torch.bfloat16, enabled=autocast):
+            for start in range(0, len(centred), ROWS):
+                pre = F.linear(centred[start : start + ROWS], rows, self.b_enc)
+                parts.append(top_latents(pre, k))
+        return torch.cat(parts) if parts else torch.empty(0, k, dtype=torch.long, device=centred.device)
+
+    def unsupervised(
+        self, x: torch.Tensor, *, k: int, dead: torch.Tensor, weights: Weights, autocast: bool
+    ) -> Unsupervised:
+        """Reconstruction of x [n, d_in] at k and 4 k, AuxK over the dead, contrast between the first rows of x.
+
+        The first three are shares of the same variance. AuxK predicts the detached residual, without the bias.
+        """
+        variance = (x - x.mean(dim=0)).square().sum().detach().clamp_min(1e-12)
+        wide_k = min(WIDE * k, len(self.b_enc)) if weights.wide else k
+        ids, values = self.code(x, wide_k, autocast=autocast)
+        centred = x - self.b_dec
+        residual = centred - weighted_rows(values[:, :k], ids[:, :k], self.W_dec)
+        fvu = residual.square().sum() / variance
+        wide = auxiliary = contrast = x.new_zeros(())
+        if weights.wide:
+            wide = (centred - weighted_rows(values, ids, self.W_dec)).square().sum() / variance
+        if weights.alpha and len(dead):
+            most = min(weights.k_aux, len(dead))
+            auxiliary = self._auxiliary(centred, residual.detach(), dead, most, autocast) / variance
+        if weights.beta:
+            first = slice(0, weights.contrasted)
+            codes = self.dense(ids[first, :k], values[first, :k])
+            contrast = token_contrast(codes, temperature=weights.temperature, autocast=autocast)
+        share = min(len(dead) / weights.k_aux, 1.0)
+        total = fvu + weights.wide * wide + weights.alpha * share * auxiliary + weights.beta * contrast
+        return Unsupervised(total, fvu.detach(), wide.detach(), auxiliary.detach(), contrast.detach())
+
+    def dense(self, ids: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        """float[n, d_sae]: codes as rows with zeros; for a few hundred of them."""
+        return values.new_zeros(len(ids), len(self.b_enc)).scatter(1, ids, values)
+
+
+def token_contrast(codes: torch.Tensor, *, temperature: float, autocast: bool) -> torch.Tensor:
+    """The non-negative contrastive loss: each code [n, m] should be nearer to itself than to all others."""
+    with torch.autocast(codes.device.type, dtype=torch.bfloat16, enabled=autocast):
+        products = (codes @ codes.t()).float() / temperature
+    return (products.logsumexp(dim=1) - products.diagonal()).mean()
+
+
+def document_contrast(scores: torch.Tensor, target: torch.Tensor, excluded: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of each query's own document [n] among all [n, n_documents] that are not excluded."""
+    return F.cross_entropy(scores.masked_fill(excluded, -torch.inf), target)
+
+
+def unit(values: torch.Tensor) -> torch.Tensor:
+    """Codes [..., k] at length 1: what is compared. A code without an active latent stays 0."""
+    found: torch.Tensor = values / values.norm(dim=-1, keepdim=True).clamp_min(1e-6)
+    return found

@@ -1,0 +1,108 @@
+"""A whole training for retrieval: reconstruction of tokens, then of whole texts, then the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lexent.coders.retrieval import PairProgress, PairTrainer
+from lexent.coders.retrieval_config import RetrievalConfig
+from lexent.coders.stream import StateStream
+from lexent.coders.training import Progress, TrainConfig, Trainer
+from lexent.errors import InputError
+
+if TYPE_CHECKING:
+    from lexent.coders.pairs import Pairs
+    from lexent.coders.sae import SparseAutoencoder
+    from lexent.encoders import Encoder
+    from lexent.types import Level
+
+Report = Callable[[str, float, str], None]
+"""Called with the stage, the share of it that is done, and a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a training gave."""
+
+    tokens: SparseAutoencoder
+    whole: SparseAutoencoder | None
+    learner: Any  # the SentenceTransformer that was trained, None where the encoder was left as it is
+    facts: dict[str, Any]
+    """What was measured last, for the card."""
+
+
+def fit(
+    encoder: Encoder,
+    texts: Sequence[str],
+    pairs: Pairs,
+    *,
+    config: RetrievalConfig | None = None,
+    start: SparseAutoencoder | None = None,
+    start_whole: SparseAutoencoder | None = None,
+    folder: Path | None = None,
+    bits: Literal[8, 32] = 32,
+    progress: Report | None = None,
+) -> Fitted:
+    """Train codes for an encoder on unlabelled texts and on pairs with their negatives.
+
+    start, start_whole: autoencoders to begin with, in place of passes over the texts. folder: where the checkpoints of
+    each stage go; a run that was stopped goes on there.
+    """
+    config = config or RetrievalConfig()
+    tokens = start or _pretrained(encoder, texts, config, level="tokens", folder=folder, progress=progress)
+    whole = None
+    if config.whole:
+        whole = start_whole or _pretrained(encoder, texts, config, level="pooled", folder=folder, progress=progress)
+    trainer = PairTrainer(
+        encoder, pairs, config, tokens=tokens, whole=whole, folder=folder / "pairs" if folder is not None else None
+    )
+
+    def told(now: PairProgress) -> None:
+        if progress is not None:
+            both = f" and {now.whole_accuracy:.1%}" if whole is not None else ""
+            detail = (
+                f"accuracy {now.accuracy:.1%}{both}, FVU {now.fvu:.3f}, dead {now.dead:.1%}, {now.rate:,.0f} pairs/s"
+            )
+            progress("pairs", now.done, detail)
+
+    last = trainer.run(progress=told)
+    found, found_whole = trainer.result(bits=bits)
+    names = ("step", "supervised", "accuracy", "fvu", "dead", *(("whole_accuracy", "whole_fvu") if whole else ()))
+    facts = {name: round(getattr(last, name), 4) for name in names}
+    return Fitted(found, found_whole, trainer.learner, facts)
+
+
+def _pretrained(
+    encoder: Encoder,
+    texts: Sequence[str],
+    config: RetrievalConfig,
+    *,
+    level: Level,
+    folder: Path | None,
+    progress: Report | None,
+) -> SparseAutoencoder:
+    """An autoencoder that rebuilds the states of the texts."""
+    if not config.pretrain:
+        raise InputError("pretrain is 0 and there is no autoencoder to start from; give one, or 1 pass or more")
+    of_tokens = level == "tokens"
+    settings = TrainConfig(
+        d_sae=config.d_sae if of_tokens else config.whole_d_sae,
+        k=config.k if of_tokens else config.whole_k,
+        tied=config.tied,
+        batch=config.pretrain_batch,
+        lr=config.pretrain_lr,
+        dead_after=1_000_000 if of_tokens else 300_000,
+        seed=config.seed,
+    )
+    stream = StateStream(texts, encoder, level=level, passes=config.pretrain, seed=config.seed)
+    trainer = Trainer(stream, settings, folder=folder / level if folder is not None else None)
+
+    def told(now: Progress) -> None:
+        if progress is not None:
+            detail = f"FVU {now.fvu:.3f}, dead {now.dead:.1%}, {now.rate:,.0f} states/s"
+            progress("tokens" if of_tokens else "whole texts", now.done, detail)
+
+    return trainer.run(progress=told)
