@@ -62,7 +62,7 @@ def test_many_queries_equal_one_at_a_time(index: Index) -> None:
 def test_the_json_form(index: Index) -> None:
     found = index.search("pawn bishop", k=2).to_dict(contributions=3)
     assert json.loads(json.dumps(found)) == found
-    assert list(found) == ["query", "concepts", "added", "hits"]
+    assert list(found) == ["query", "approximate", "concepts", "added", "hits"]
     assert list(found["concepts"][0]) == ["id", "label", "weight"]
     assert list(found["hits"][0]) == ["rank", "id", "score", "title", "text", "contributions", "rest"]
     assert list(found["hits"][0]["contributions"][0]) == ["concept", "label", "query", "document", "value"]

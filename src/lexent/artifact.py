@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """The newest form of artefact that this version writes and reads."""
 
 MANIFEST = "manifest.json"
@@ -29,6 +30,7 @@ ArtifactKind = Literal["index", "lexicon"]
 
 _MAKE = {"index": "lexent index CORPUS --out {path}", "lexicon": "lexent train TEXTS --out {path}"}
 _active: set[Path] = set()  # what this process is writing now, so that it is not taken for a leftover
+_parsing = threading.Lock()  # Python 3.11 may fail at literals, as headers of arrays are, in two threads at once
 
 
 def lexent_version() -> str:
@@ -205,10 +207,9 @@ def map_array(path: Path) -> NDArray[Any]:
     import numpy as np
 
     try:
-        if path.stat().st_size <= ArrayWriter._HEADER:  # an empty array cannot be mapped
-            array = np.load(path, allow_pickle=False)
-        else:
-            array = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        empty = path.stat().st_size <= ArrayWriter._HEADER  # which cannot be mapped
+        with _parsing:
+            array = np.asarray(np.load(path, mmap_mode=None if empty else "r", allow_pickle=False))
     except FileNotFoundError:
         raise
     except Exception as error:  # a damaged header gives errors of many kinds, also of the tokenizer

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
 from lexent.errors import InputError, NotFoundError
-from lexent.types import Kind, Level
+from lexent.types import Kind, Level, Match
 
 IdfMode = Literal["lucene", "okapi", "okapi-floor0", "clsr", "none"]
 Pool = Literal["sum", "max"]
@@ -30,6 +30,8 @@ class BM25:
     """How soon a concept that the query repeats stops adding to the score; not at all where it is left out."""
 
 
+ADAPTIVE_K, LONG_K = ((3, 16), (7, 32)), 64
+"""With adaptive_k: queries of at most so many tokens have so many latents a state; longer ones have the last."""
 WEIGHTING = ("k1", "b", "idf", "formula", "k2")
 """The settings that stand in a recipe's weighting."""
 
@@ -47,6 +49,8 @@ class Recipe:
     """code: how many latents a state may have; at most what the lexicon was trained for is usual, not required."""
     query_k: int | None = None
     """code: the same for the states of a query, where each latent costs time; at most k, and k where it is left out."""
+    adaptive_k: bool = False
+    """code: for maxsim, a query's states have 16 latents where it has up to 3 tokens, 32 up to 7, 64 where more."""
     pool: Pool = "sum"
     """pool: how the codes of a text's tokens become one vector."""
     function_words: float = 0.5
@@ -65,6 +69,10 @@ class Recipe:
     """weigh: keep at most this many of a query's strongest latents."""
     prune: float = 0.0
     """weigh: share of the latents, the most frequent ones of the collection, that queries ignore."""
+    match: Match = "documents"
+    """match: concepts of whole documents, or maxsim: each token of a query and the token of a document most like it."""
+    whole: float = 0.0
+    """match: for maxsim, weight of the concepts of the text as a whole, beside its tokens'; 0 leaves them out."""
 
     def __post_init__(self) -> None:
         _check(self.k >= 1, "k", self.k, "1 or more")
@@ -85,10 +93,33 @@ class Recipe:
         _check(0 <= self.prune < 1, "prune", self.prune, "from 0 to below 1")
         for name, cap in (("document_cap", self.document_cap), ("query_cap", self.query_cap)):
             _check(cap is None or cap >= 1, name, cap, "1 or more, or none")
+        _check(self.match in get_args(Match), "match", self.match, ", ".join(get_args(Match)))
+        self._check_match()
 
-    def k_for(self, kind: Kind) -> int:
-        """How many latents a state of a query or of a document may have."""
-        return min(self.query_k or self.k, self.k) if kind == "query" else self.k
+    def _check_match(self) -> None:
+        """MaxSim compares codes of tokens as they are stored; nothing may be done to those afterwards."""
+        if self.match == "documents":
+            _check(self.whole == 0, "whole", self.whole, "0, unless match is maxsim")
+            _check(not self.adaptive_k, "adaptive_k", self.adaptive_k, "false, unless match is maxsim")
+            return
+        _check(self.level == "tokens", "level", self.level, "tokens, where match is maxsim")
+        _check(self.pool == "max", "pool", self.pool, "max, where match is maxsim")
+        _check(self.power == 1, "power", self.power, "1, where match is maxsim")
+        _check(self.weighting.formula == "dot", "formula", self.weighting.formula, "dot, where match is maxsim")
+        _check(self.document_cap is None, "document_cap", self.document_cap, "none, where match is maxsim")
+        _check(0 <= self.whole <= 100, "whole", self.whole, "from 0 to 100")
+
+    def k_for(self, kind: Kind, *, tokens: int | None = None) -> int:
+        """How many latents a state of a query or of a document may have.
+
+        tokens: how many the query has, without special ones; the most that any query gets where it is not given.
+        """
+        if kind == "document":
+            return self.k
+        if not self.adaptive_k:
+            return min(self.query_k or self.k, self.k)
+        found = LONG_K if tokens is None else next((k for most, k in ADAPTIVE_K if tokens <= most), LONG_K)
+        return min(found, self.query_k or found)
 
     def power_for(self, kind: Kind) -> float:
         """The exponent of the transform for a query or for a document."""
@@ -122,7 +153,7 @@ def _check(good: bool, name: str, given: object, allowed: str) -> None:
 
 TUNABLE = (
     *("k1", "b", "idf", "formula", "k2", "power", "query_power", "function_words", "emphasis", "query_k"),
-    *("document_cap", "query_cap", "prune"),
+    *("document_cap", "query_cap", "prune", "adaptive_k", "whole"),
 )
 """Settings that can change without encoding the documents again."""
 
@@ -142,6 +173,12 @@ def retuned(recipe: Recipe, settings: dict[str, Any]) -> Recipe:
             f"document_cap is {new}, but the index keeps only {old} concepts a document; allowed: at most {old}; "
             "for more build it again: lexent index CORPUS --out DIR --overwrite"
         )
+    if (recipe.whole > 0) != (changed.whole > 0):
+        has, allowed = ("none", "0") if recipe.whole == 0 else ("them", "above 0")
+        raise InputError(
+            f"whole is {changed.whole:g}, the weight of concepts of whole texts, but the index was built with {has}; "
+            f"allowed: {allowed}; for others build it again: lexent index CORPUS --out DIR --overwrite"
+        )
     return changed
 
 
@@ -150,10 +187,29 @@ def _clsr(name: str, *, k: int, cap: int, weighting: BM25) -> Recipe:
     return Recipe(name, level="pooled", k=k, power=1.0, query_power=None, weighting=weighting, document_cap=cap)
 
 
+def _ssr(name: str, *, whole: float = 0.0) -> Recipe:
+    """Sparse codes of tokens, each of length 1, compared by MaxSim: the sum over a query's tokens of the best match."""
+    return Recipe(
+        name,
+        k=32,
+        adaptive_k=True,
+        pool="max",
+        function_words=1.0,
+        emphasis=0.0,
+        power=1.0,
+        query_power=None,
+        weighting=BM25(idf="none", formula="dot"),
+        match="maxsim",
+        whole=whole,
+    )
+
+
 _ALL = (
     Recipe("latent-terms"),
     _clsr("clsr", k=128, cap=128, weighting=BM25(k1=2.0, b=1.0, idf="none")),
     _clsr("clsr-efficient", k=32, cap=40, weighting=BM25(k1=1.0, b=1.0, idf="clsr", k2=5.0)),
+    _ssr("ssr"),
+    _ssr("ssr-cls", whole=1.0),
 )
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 

@@ -19,6 +19,9 @@ Kind = Literal["query", "document"]
 Level = Literal["tokens", "pooled"]
 """What an encoder gives: a state per token, or one vector per text."""
 
+Match = Literal["documents", "maxsim"]
+"""How a query meets documents: by their pooled concepts, or token by token."""
+
 
 @dataclass(frozen=True, slots=True)
 class Document:

@@ -54,6 +54,18 @@ def encode(
     return States(torch.cat(parts) if parts else torch.empty(0, encoder.dim), offsets)
 
 
+def batches_with_whole(
+    encoder: Encoder, texts: Sequence[str], *, kind: Kind, specials: bool = True
+) -> Iterator[tuple[NDArray[np.int64], States, States]]:
+    """As `batches` for tokens, with the pooled state of each text beside; in one pass where the encoder can."""
+    one_pass = getattr(encoder, "batches_with_whole", None)
+    if one_pass is not None:
+        yield from one_pass(texts, kind=kind, specials=specials)
+        return
+    for rows, states in encoder.batches(texts, kind=kind, level="tokens", specials=specials):
+        yield rows, states, encode(encoder, [texts[row] for row in rows], kind=kind, level="pooled")
+
+
 def load(encoder: str | Path | Encoder | Any = DEFAULT, *, device: str | None = None) -> Encoder:
     """An encoder from a sentence-transformers id, a local folder, a SentenceTransformer object or an Encoder.
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,12 @@ WINDOW = 4096
 """Texts are sorted by length within windows of this many, so that little is padded and little is held."""
 
 BATCH_TOKENS = {"cpu": 8_192, "cuda": 262_144}
+
+
+class _Batch(NamedTuple):
+    values: torch.Tensor  # [n_rows, d_in]
+    counts: NDArray[np.int64]  # rows of each text
+    whole: torch.Tensor | None = None  # [n_texts, d_in], where asked for
 
 
 class SentenceEncoder:
@@ -69,14 +75,30 @@ class SentenceEncoder:
     def batches(
         self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
     ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        self._check_level(level)
+        for start in range(0, len(texts), WINDOW):
+            for rows, states, _ in self._window(texts[start : start + WINDOW], start, kind, level, specials):
+                yield rows, states
+
+    def batches_with_whole(
+        self, texts: Sequence[str], *, kind: Kind, specials: bool = True
+    ) -> Iterator[tuple[NDArray[np.int64], States, States]]:
+        """As `batches` for tokens, with the pooled states that it would give for the same texts: one pass for both."""
+        self._check_level("tokens")
+        self._check_level("pooled")
+        for start in range(0, len(texts), WINDOW):
+            window = self._window(texts[start : start + WINDOW], start, kind, "tokens", specials, whole=True)
+            for rows, states, pooled in window:
+                assert pooled is not None
+                yield rows, states, States(pooled, np.arange(len(rows) + 1))
+
+    def _check_level(self, level: Level) -> None:
         if level == "tokens" and self._tokenizer() is None:
             raise InputError(
                 f'the encoder "{self.id}" gives one vector a text and no token states; use it with level="pooled"'
             )
         if level == "pooled" and self.layers is not None:
             raise InputError(f'the encoder "{self.id}" was given layers {list(self.layers)}: it has no pooled states')
-        for start in range(0, len(texts), WINDOW):
-            yield from self._window(texts[start : start + WINDOW], start, kind, level, specials)
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         prompt = len(self.prompts[kind])
@@ -105,14 +127,14 @@ class SentenceEncoder:
         return self.model.tokenizer if hasattr(self.model[0], "auto_model") else None
 
     def _window(
-        self, texts: Sequence[str], start: int, kind: Kind, level: Level, specials: bool
-    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        self, texts: Sequence[str], start: int, kind: Kind, level: Level, specials: bool, *, whole: bool = False
+    ) -> Iterator[tuple[NDArray[np.int64], States, torch.Tensor | None]]:
         import torch
 
         if self._tokenizer() is None:  # a static model, or one with two sides: no padding to save
             encode = self.model.encode_query if kind == "query" else self.model.encode_document
             vectors = encode(list(texts), prompt=self.prompts[kind], convert_to_tensor=True, show_progress_bar=False)
-            yield start + np.arange(len(texts)), States(vectors, np.arange(len(texts) + 1))
+            yield start + np.arange(len(texts)), States(vectors, np.arange(len(texts) + 1)), None
             return
         prompted = [self.prompts[kind] + text for text in texts]
         encoded = self._tokenizer()(
@@ -124,8 +146,9 @@ class SentenceEncoder:
             keep = None if specials else [~np.array(mask, dtype=bool) for mask in inputs.pop("special_tokens_mask")]
             padded = self._tokenizer().pad(inputs, return_tensors="pt").to(self.device)
             with torch.inference_mode():
-                values, counts = self._states(dict(padded), lengths[rows], kind, level, keep)
-            yield start + rows, States(values, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+                found = self._states(dict(padded), lengths[rows], kind, level, keep, whole=whole)
+            offsets = np.concatenate([[0], np.cumsum(found.counts)]).astype(np.int64)
+            yield start + rows, States(found.values, offsets), found.whole
 
     def _states(
         self,
@@ -134,27 +157,31 @@ class SentenceEncoder:
         kind: Kind,
         level: Level,
         keep: list[Any] | None,
-    ) -> tuple[torch.Tensor, NDArray[np.int64]]:
-        """The states of one padded batch and how many rows each text has."""
+        *,
+        whole: bool,
+    ) -> _Batch:
+        """The states of one padded batch and how many rows each text has; whole: also the pooled ones."""
         import torch
 
         mask = inputs["attention_mask"].bool()
         if level == "pooled":
-            return self._pooled(inputs, kind), np.ones(len(lengths), np.int64)
+            return _Batch(self._pooled(self.model[0](inputs), kind), np.ones(len(lengths), np.int64))
+        pooled: torch.Tensor | None = None
         if self.layers is None:
-            hidden = self.model[0](inputs)["token_embeddings"]
+            features = self.model[0](inputs)
+            hidden = features["token_embeddings"]
+            pooled = self._pooled(features, kind) if whole else None
         else:
             layers = self.model[0].auto_model(**inputs, output_hidden_states=True).hidden_states
             hidden = torch.cat([layers[layer] for layer in self.layers], dim=2)
         if keep is None:
-            return hidden[mask], lengths
+            return _Batch(hidden[mask], lengths, pooled)
         wanted = np.concatenate(keep)
         counts = np.array([row.sum() for row in keep], dtype=np.int64)
-        return hidden[mask][torch.from_numpy(wanted).to(hidden.device)], counts
+        return _Batch(hidden[mask][torch.from_numpy(wanted).to(hidden.device)], counts, pooled)
 
-    def _pooled(self, inputs: dict[str, torch.Tensor], kind: Kind) -> torch.Tensor:
-        """One vector a text. Pooling and normalising have no weights and run in float32."""
-        features = self.model[0](inputs)
+    def _pooled(self, features: dict[str, Any], kind: Kind) -> torch.Tensor:
+        """One vector a text, from the states of its tokens. Pooling and normalising have no weights: in float32."""
         rest = list(self.model)[1:]
         if not any(True for module in rest for _ in module.parameters()):
             features["token_embeddings"] = features["token_embeddings"].float()

@@ -52,7 +52,7 @@ class Explanation:
 
 def explain(index: View, query: Query, position: int, *, id: str, score: float) -> Explanation:
     """The explanation of the document at `position`, whose score for the query is known."""
-    weights, values = index.searcher.contributions(position, query.ids, query.weights)
+    weights, values = index.matcher.contributions(query, position)
     parts = [
         Contribution(
             concept=concept,

@@ -120,7 +120,7 @@ def why(
 
 def why_ranked(index: View, weighed: Query, position: int, doc_id: str) -> RankExplanation:
     """The same for a view and a query with its final weights."""
-    scores, matched = index.searcher.scores(weighed.ids, weighed.weights)
+    scores, matched = index.matcher.scores(weighed)
     hits = np.flatnonzero(matched)
     order = hits[np.lexsort((hits, -scores[hits]))]
     places = np.flatnonzero(order == position)
@@ -146,8 +146,8 @@ def _comparison(
 ) -> Comparison:
     other = int(order[place])
     document = index.documents.at([other])[0]
-    mine, my_values = index.searcher.contributions(position, query.ids, query.weights)
-    theirs, their_values = index.searcher.contributions(other, query.ids, query.weights)
+    mine, my_values = index.matcher.contributions(query, position)
+    theirs, their_values = index.matcher.contributions(query, other)
     sides = (query.ids, query.weights, mine, theirs, their_values - my_values)
     differences = [
         Difference(concept, index.lexicon.label(concept), weight, ours, other, value)

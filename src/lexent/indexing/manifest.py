@@ -75,6 +75,8 @@ class SegmentPart(_Part):
     length_units: int
     """The sum of their lengths, in units of 2 ** -24."""
     deleted: DeletedPart | None = None
+    stores: dict[str, int] = {}
+    """What is kept beside the lists, and how many rows of it: of tokens, or of documents."""
 
 
 class Manifest(_Part):
@@ -93,6 +95,8 @@ class Manifest(_Part):
     recipe: dict[str, Any]
     content: Literal["title text"] = "title text"
     """What of a document was encoded: its title, a space, its text."""
+    extras: tuple[str, ...] = ()
+    """What was asked for beside what the recipe needs; see `lexent.indexing.stores`."""
     counts: Counts
     segments: tuple[SegmentPart, ...]
     files: dict[str, FilePart]
@@ -143,6 +147,17 @@ class Manifest(_Part):
                 f'"{folder}" is damaged: {artifact.MANIFEST} cannot be read ({reason}); {_remedy(folder)}'
             ) from error
         return manifest
+
+    def store_sizes(self) -> dict[str, dict[str, int]]:
+        """What is kept beside the lists of concepts: rows (of tokens, or of documents) and bytes of each store."""
+        found: dict[str, dict[str, int]] = {}
+        for part in self.segments:
+            for name, rows in part.stores.items():
+                prefix = f"{SEGMENTS}/{part.name}/{name}-"
+                size = sum(file.size for path, file in self.files.items() if path.startswith(prefix))
+                before = found.get(name, {"rows": 0, "bytes": 0})
+                found[name] = {"rows": before["rows"] + rows, "bytes": before["bytes"] + size}
+        return found
 
     def changed(self, **values: Any) -> Manifest:
         """The next generation, with other values."""

@@ -5,6 +5,9 @@ stands for. Since a document-side weight is a function of value / divisor of its
 such a scale too, a weight is found by an addition: curve[2 code + shift]. (The divisor's steps are half as wide: its
 error is the same for all of a document's concepts, and does not average out.) Codes hold values before the transform,
 so k1, b, the transform and the collection's average length can change without the codes changing.
+
+Codes of tokens are of length 1 and are compared by their products alone: where a recipe matches by MaxSim, codes are on
+a linear scale of 255 steps from 0 to 1, and a weight is code / 255.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ NEUTRAL = 112
 """The shift of a document whose divisor is 1."""
 CURVE = 768
 """Places of a curve: twice codes up to 255, and shifts up to 255."""
+LINEAR = 255
+"""Steps of the linear scale."""
 FULL = 2.0**30
 """No sum of a query's scaled contributions is larger."""
 
@@ -38,13 +43,21 @@ def encode(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     return codes
 
 
+def encode_linear(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """The codes of values from 0 to 1 on the linear scale; only 0 has the code 0."""
+    steps = np.clip(np.rint(values * np.float32(LINEAR)), 1, LINEAR)
+    return np.where(values > 0, steps, 0).astype(np.uint8)
+
+
 def transformed(recipe: Recipe) -> NDArray[np.float64]:
     """float64[256]: the values of codes after the recipe's transform."""
-    return VALUES**recipe.power
+    return VALUES**recipe.power if recipe.match == "documents" else np.arange(256) / LINEAR
 
 
 def curve(recipe: Recipe) -> NDArray[np.float32]:
     """float32[768]: the document-side weight at 2 code + shift."""
+    if recipe.match == "maxsim":
+        return (np.clip((np.arange(CURVE) - NEUTRAL) / 2, 0, LINEAR) / LINEAR).astype(np.float32)
     logarithm = (np.arange(CURVE) - 2 - NEUTRAL) / (2 * STEPS) + LOWEST
     ratio = 2.0 ** (recipe.power * logarithm)
     formula = recipe.weighting
@@ -97,3 +110,24 @@ def query_scale(weights: NDArray[np.float32], highest: float) -> float:
     """
     total = float(np.abs(weights).sum(dtype=np.float64)) * highest
     return math.ldexp(FULL, -math.frexp(total)[1]) if total and math.isfinite(total) else 1.0
+
+
+def row_scale(weights: NDArray[np.float32], offsets: NDArray[np.int64]) -> float:
+    """What the weights of a query's rows are multiplied by for MaxSim, a power of two: none is then above 2 ** 12.
+
+    It is less where a row's products with the codes of a token would not fit 31 bits.
+    """
+    if not len(weights):
+        return 1.0
+    sums = np.add.reduceat(np.abs(weights), offsets[:-1][np.diff(offsets) > 0], dtype=np.float64)
+    # A weight is rounded up to 1 at least, so each may come to more than its share by 1.
+    room = (2.0**31 - 1) / LINEAR - int(np.diff(offsets).max())
+    most = min(2.0**12 / float(np.abs(weights).max()), room / float(sums.max()))
+    return math.ldexp(1.0, math.frexp(most)[1] - 1)
+
+
+def whole_numbers(weights: NDArray[np.float32], scale: float) -> NDArray[np.int32]:
+    """Weights times their scale, rounded; one that is not 0 stays so."""
+    rounded = np.rint(weights.astype(np.float64) * scale)
+    rounded = np.where(weights > 0, np.maximum(rounded, 1), np.where(weights < 0, np.minimum(rounded, -1), 0))
+    return rounded.astype(np.int32)

@@ -55,7 +55,8 @@ class Codes:
     @staticmethod
     def of(vectors: SparseVectors, recipe: Recipe) -> Codes:
         """Pooled vectors, before the transform; at most the recipe's cap of each is kept, by code, lower ids first."""
-        return Codes(vectors.ids, scale.encode(vectors.values), vectors.offsets).capped(recipe.document_cap)
+        encode = scale.encode if recipe.match == "documents" else scale.encode_linear
+        return Codes(vectors.ids, encode(vectors.values), vectors.offsets).capped(recipe.document_cap)
 
     def capped(self, cap: int | None) -> Codes:
         counts = np.diff(self.offsets)

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from lexent import artifact
 from lexent.errors import ArtifactError, InputError, NotFoundError
+from lexent.indexing import stores as side_stores
 from lexent.indexing.documents import Documents
 from lexent.indexing.filters import Filter
 from lexent.indexing.manifest import SEGMENTS, Manifest, SegmentPart
 from lexent.indexing.segment import REMEDY, Deleted, Segment
+from lexent.indexing.stores import Stores
+from lexent.recipes import Recipe
 from lexent.types import Document
 
 ATTEMPTS = 20
@@ -29,6 +32,8 @@ class Snapshot:
     segments: tuple[Segment, ...]
     deleted: tuple[Deleted | None, ...]
     stores: tuple[Documents, ...]
+    sides: tuple[Stores, ...]
+    """What each segment keeps beside its lists and documents."""
 
     @staticmethod
     def open(path: Path) -> Snapshot:
@@ -112,17 +117,19 @@ class Snapshot:
 
 def _opened(path: Path, manifest: Manifest) -> Snapshot:
     size = manifest.lexicon.size
-    segments, deleted, stores = [], [], []
+    segments, deleted, stores, sides = [], [], [], []
+    kinds = side_stores.kinds(Recipe.from_dict(manifest.recipe), manifest.extras)
     for part in manifest.segments:
         folder = path / SEGMENTS / part.name
         segments.append(Segment.open(folder, size=size, n_documents=part.documents, length_units=part.length_units))
         deleted.append(load_deleted(folder, part, size=size))
+        sides.append(side_stores.opened(folder, kinds, size=size, n_documents=part.documents))
         stores.append(Documents(folder))
         if len(stores[-1]) != part.documents:
             raise ArtifactError(
                 f'"{path}" is damaged: {part.name} has {len(stores[-1])} documents, not {part.documents}; {REMEDY}'
             )
-    return Snapshot(path, manifest, tuple(segments), tuple(deleted), tuple(stores))
+    return Snapshot(path, manifest, tuple(segments), tuple(deleted), tuple(stores), tuple(sides))
 
 
 def _sound(df: NDArray[np.int64], size: int, n_deleted: int) -> bool:

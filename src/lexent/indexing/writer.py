@@ -16,12 +16,14 @@ import numpy as np
 
 from lexent import artifact
 from lexent.errors import LexentError, LockedError, WriteError
+from lexent.indexing import stores
 from lexent.indexing.documents import DocumentWriter
 from lexent.indexing.lock import writing
 from lexent.indexing.manifest import NEW, SEGMENTS, Counts, DeletedPart, FilePart, Manifest, SegmentPart
-from lexent.indexing.segment import Codes, Deleted, Packer, Segment
+from lexent.indexing.segment import Deleted, Packer, Segment
 from lexent.indexing.snapshot import Snapshot, load_deleted
 from lexent.indexing.statistics import Statistics
+from lexent.indexing.stores import Material, StoreWriter
 from lexent.recipes import Recipe
 from lexent.types import Document
 
@@ -32,12 +34,16 @@ FANOUT = 8
 class SegmentWriter:
     """Writes documents and their codes to the folder of a new segment. Use as a context."""
 
-    def __init__(self, folder: Path, *, size: int, recipe: Recipe, memory: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, size: int, recipe: Recipe, extras: Sequence[str] = (), memory: int | None = None
+    ) -> None:
+        """extras: what is kept beside what the recipe needs; see `lexent.indexing.stores`."""
         with artifact.disk_errors(folder):
             folder.mkdir(parents=True)
         self.folder = folder
         self.documents = DocumentWriter(folder)
         self.packer = Packer(size=size, recipe=recipe, folder=folder, memory=memory)
+        self.stores = {kind.name: StoreWriter(folder, kind) for kind in stores.kinds(recipe, extras)}
         self.size = size
 
     def __enter__(self) -> SegmentWriter:
@@ -48,6 +54,8 @@ class SegmentWriter:
             if kind is None:
                 self.documents.close()
                 self.packer.close()
+                for store in self.stores.values():
+                    store.close()
                 with artifact.disk_errors(self.folder):
                     artifact.sync(self.folder)
                     artifact.sync_folder(self.folder.parent)
@@ -57,14 +65,20 @@ class SegmentWriter:
         if kind is not None:
             self._abandon()
 
-    def add(self, documents: Sequence[Document], codes: Callable[[], Codes]) -> None:
+    def add(self, documents: Sequence[Document], material: Callable[[], Material]) -> None:
         """Adds documents, and then their codes: those are dear, and a bad document is found before."""
         self.documents.add(documents)
-        self.packer.add(codes())
+        made = material()
+        self.packer.add(made.codes)
+        for name, store in self.stores.items():
+            assert len(made.stores[name]) == len(documents)
+            store.append(made.stores[name])
 
     def _abandon(self) -> None:
         self.documents.__exit__(BaseException)
         self.packer.abandon()
+        for store in self.stores.values():
+            store.abandon()
         self.discard()
 
     def discard(self) -> None:
@@ -73,7 +87,10 @@ class SegmentWriter:
     def part(self) -> SegmentPart:
         """What the manifest says of it, once the block has ended."""
         return SegmentPart(
-            name=self.folder.name, documents=self.packer.n_documents, length_units=self.packer.length_units
+            name=self.folder.name,
+            documents=self.packer.n_documents,
+            length_units=self.packer.length_units,
+            stores={name: store.rows for name, store in self.stores.items()},
         )
 
 
@@ -173,15 +190,17 @@ class Writer:
         recipe = recipe or self.recipe
         snapshot = self.snapshot
         with self._segment_writer(recipe) as writer:
-            for segment, gone, store in zip(
-                snapshot.segments[start:stop], snapshot.deleted[start:stop], snapshot.stores[start:stop], strict=True
-            ):
+            for place in range(start, stop):
+                segment, gone = snapshot.segments[place], snapshot.deleted[place]
                 keep = None if gone is None else ~gone.mask
                 for codes in segment.unpack(keep):
                     writer.packer.add(codes.capped(recipe.document_cap))
                     if progress:
                         progress(len(codes))
-                writer.documents.copy(store, np.arange(segment.n_documents) if keep is None else np.flatnonzero(keep))
+                kept = np.arange(segment.n_documents) if keep is None else np.flatnonzero(keep)
+                writer.documents.copy(snapshot.stores[place], kept)
+                for name, store in writer.stores.items():
+                    store.copy(snapshot.sides[place][name], kept)
         parts = list(snapshot.manifest.segments)
         self._commit(
             [*parts[:start], *([writer.part()] if writer.packer.n_documents else []), *parts[stop:]], recipe=recipe
@@ -190,7 +209,10 @@ class Writer:
     def _segment_writer(self, recipe: Recipe) -> SegmentWriter:
         folder = self.path / SEGMENTS / f"{self.snapshot.manifest.generation + 1:06d}"
         shutil.rmtree(folder, ignore_errors=True)  # of a commit that failed
-        return SegmentWriter(folder, size=self.snapshot.manifest.lexicon.size, recipe=recipe, memory=self.memory)
+        manifest = self.snapshot.manifest
+        return SegmentWriter(
+            folder, size=manifest.lexicon.size, recipe=recipe, extras=manifest.extras, memory=self.memory
+        )
 
     def _commit(self, parts: Sequence[SegmentPart], *, recipe: Recipe | None = None) -> None:
         if not self._held():

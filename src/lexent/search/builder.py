@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lexent import artifact
-from lexent.errors import InputError
+from lexent.errors import InputError, MismatchError
+from lexent.indexing.dense import DenseStore
 from lexent.indexing.lock import check_free
 from lexent.indexing.manifest import SEGMENTS, Counts, EncoderPart, LexiconPart, Manifest, now_text
 from lexent.indexing.segment import Codes
+from lexent.indexing.stores import EXTRAS, Material, Stores
+from lexent.indexing.tokens import TokenStore
 from lexent.indexing.writer import SegmentWriter, committed
 from lexent.recipes import Recipe
 from lexent.search.parts import EncoderLike, LexiconLike, encoder_source, lexicon_source, load_encoder, load_lexicon
-from lexent.types import Document
+from lexent.types import Document, SparseVectors
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -36,11 +42,16 @@ def build(
     encoder: EncoderLike,
     lexicon: LexiconLike,
     recipe: Recipe,
+    extras: Sequence[str],
     memory: int | None,
     progress: Progress | None,
     overwrite: bool,
 ) -> tuple[Encoder, Lexicon]:
     """Writes the index to `out`, whole or not at all. Encoder and lexicon are loaded once a first document is there."""
+    for name in extras:
+        if name not in EXTRAS:
+            raise InputError(f'an index cannot be built with "{name}"; allowed: {", ".join(EXTRAS)}')
+    extras = tuple(name for name in EXTRAS if name in extras)
     check_free(out)
     with artifact.new_folder(out, kind="index", overwrite=overwrite) as folder:
         chunks = in_chunks(documents)
@@ -49,11 +60,13 @@ def build(
             raise InputError("there are no documents to index; give at least one, with an id and a text")
         loaded_encoder, loaded_lexicon = load_encoder(encoder), load_lexicon(lexicon, recipe=recipe)
         loaded_lexicon.check(loaded_encoder, level=recipe.level)
+        check_recipe(recipe, loaded_lexicon)
         with SegmentWriter(
-            folder / SEGMENTS / "000001", size=loaded_lexicon.size, recipe=recipe, memory=memory
+            folder / SEGMENTS / "000001", size=loaded_lexicon.size, recipe=recipe, extras=extras, memory=memory
         ) as writer:
+            used: Any = {"encoder": loaded_encoder, "lexicon": loaded_lexicon, "recipe": recipe, "extras": extras}
             for chunk in chain([first], chunks):
-                writer.add(chunk, partial(codes_of, chunk, loaded_encoder, loaded_lexicon, recipe, progress))
+                writer.add(chunk, partial(material_of, chunk, **used, progress=progress))
         empty = Manifest(
             format=artifact.FORMAT_VERSION,
             generation=0,
@@ -73,6 +86,7 @@ def build(
                 size=loaded_lexicon.size,
             ),
             recipe=recipe.to_dict(),
+            extras=extras,
             counts=Counts(documents=0, postings=0, live_concepts=0, average_length=0),
             segments=(),
             files={},
@@ -88,12 +102,48 @@ def in_chunks(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield chunk
 
 
-def codes_of(
-    documents: list[Document], encoder: Encoder, lexicon: Lexicon, recipe: Recipe, progress: Progress | None
-) -> Codes:
-    """What the index keeps of documents: the codes of their latents."""
-    from lexent.pipeline import represent
+def material_of(
+    documents: list[Document],
+    *,
+    encoder: Encoder,
+    lexicon: Lexicon,
+    recipe: Recipe,
+    extras: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Material:
+    """What the index keeps of documents: the codes of their latents, of their tokens, their vectors."""
+    from lexent.pipeline import coded
+    from lexent.weighting import pool
 
     texts = [document.content for document in documents]
-    pooled = represent(texts, kind="document", encoder=encoder, lexicon=lexicon, recipe=recipe, progress=progress)
-    return Codes.of(pooled, recipe)
+    positions: list[NDArray[np.int64]] = []
+    pooled: list[SparseVectors] = []
+    tokens: list[TokenStore] = []
+    vectors: list[NDArray[np.float32]] = []
+    parts: Any = {"encoder": encoder, "lexicon": lexicon, "recipe": recipe}
+    for batch in coded(texts, kind="document", **parts, vectors="dense" in extras, progress=progress):
+        positions.append(batch.positions)
+        if recipe.match == "maxsim":
+            tokens.append(TokenStore.of(batch.codes, size=lexicon.size))
+        else:
+            pooled.append(pool(batch.codes, size=lexicon.size, how=recipe.pool))
+        if batch.whole is not None:
+            vectors.append(batch.whole.numpy())
+    order = np.argsort(np.concatenate(positions), kind="stable")
+    stores: Stores = {}
+    if vectors:
+        stores[DenseStore.name] = DenseStore.of(np.concatenate(vectors)[order])
+    if recipe.match == "maxsim":
+        store = TokenStore.concatenate(tokens).take(order)
+        stores[store.name] = store
+        return Material(store.maxima(size=lexicon.size), stores)
+    return Material(Codes.of(SparseVectors.concatenate(pooled, size=lexicon.size).take(order), recipe), stores)
+
+
+def check_recipe(recipe: Recipe, lexicon: Lexicon) -> None:
+    """Refuses a recipe that codes whole texts with a lexicon that cannot."""
+    if recipe.whole and lexicon.whole is None:
+        raise MismatchError(
+            f'the recipe "{recipe.name}" codes whole texts beside tokens, and the lexicon "{lexicon.name}" has no '
+            "coder for those; take another recipe, for example ssr, or a lexicon trained with one"
+        )

@@ -12,15 +12,17 @@ from lexent import recipes
 from lexent.errors import InputError
 from lexent.indexing.manifest import Manifest, verify
 from lexent.indexing.snapshot import Snapshot
+from lexent.indexing.stores import Material
 from lexent.indexing.writer import Writer
 from lexent.recipes import Recipe
 from lexent.search import builder, fused, steering
 from lexent.search.feedback import Feedback, Learning
 from lexent.search.fused import FusedResults
 from lexent.search.fusion import Method
+from lexent.search.matching import Mode
 from lexent.search.parts import EncoderLike, LexiconLike, Parts
 from lexent.search.query import Query
-from lexent.search.results import QueryConcept, Results
+from lexent.search.results import DenseHit, QueryConcept, Results
 from lexent.search.searcher import Searcher
 from lexent.search.view import Settings, View, Where
 from lexent.types import Document
@@ -59,6 +61,7 @@ class Index:
         encoder: EncoderLike = None,
         lexicon: LexiconLike = None,
         recipe: Recipe | str = "latent-terms",
+        extras: Sequence[str] = (),
         memory: int | None = None,
         progress: builder.Progress | None = None,
         overwrite: bool = False,
@@ -66,6 +69,7 @@ class Index:
         """Indexes documents into the folder `out` and opens it.
 
         The folder appears when all is written; an index that stood there stays until then, also when this is killed.
+        extras: what to keep for comparison with other ways to search: "dense", the encoder's own vectors, "lexical".
         memory: bytes that packing the documents stays within, beside the encoder's.
         """
         out = Path(out)
@@ -75,6 +79,7 @@ class Index:
             encoder=encoder,
             lexicon=lexicon,
             recipe=recipes.get(recipe),
+            extras=extras,
             memory=memory,
             progress=progress,
             overwrite=overwrite,
@@ -136,6 +141,7 @@ class Index:
         steer: steering.Steer | None = None,
         filter: Where | None = None,
         idf_of_subset: bool = False,
+        mode: Mode = "exact",
         feedback: Feedback | int | None = None,
         like: Sequence[str] = (),
         unlike: Sequence[str] = (),
@@ -144,12 +150,13 @@ class Index:
 
         steer: factors by concept; see `lexent.search.steering`. filter: only documents whose metadata match, for
         example {"year": {"gte": 2019}, "lang": "en"}. idf_of_subset: concepts count by how rare they are among those.
-        feedback: search twice, the second time also by concepts of the first hits: how many of those, or a Feedback.
-        like, unlike: ids of documents to learn from and against; what changed is in `Results.added`.
+        mode: for recipes that match tokens (ssr), "exact", or "fast": candidates first, approximate (a `Fast` has its
+        settings). feedback: search twice, the second time also by concepts of the first hits: how many of those, or a
+        Feedback. like, unlike: ids of documents to learn from and against; what changed is in `Results.added`.
         """
         learning = Learning.of(feedback, like=like, unlike=unlike)
         return self.view.search_many(
-            [query], k=k, steer=steer, where=filter, idf_of_subset=idf_of_subset, learning=learning
+            [query], k=k, steer=steer, where=filter, idf_of_subset=idf_of_subset, mode=mode, learning=learning
         )[0]
 
     def search_fused(
@@ -185,11 +192,21 @@ class Index:
         k: int = 10,
         filter: Where | None = None,
         idf_of_subset: bool = False,
+        mode: Mode = "exact",
         feedback: Feedback | int | None = None,
     ) -> list[Results]:
         """The results of several queries, encoded together and searched on all cores."""
         learning = Learning.of(feedback)
-        return self.view.search_many(queries, k=k, where=filter, idf_of_subset=idf_of_subset, learning=learning)
+        return self.view.search_many(
+            queries, k=k, where=filter, idf_of_subset=idf_of_subset, mode=mode, learning=learning
+        )
+
+    def dense_search(self, query: str, *, k: int = 10) -> list[DenseHit]:
+        """The k documents of highest cosine with a query, by the encoder's own vectors, for comparison.
+
+        The index must have been built with extras=["dense"].
+        """
+        return self.view.dense_search(query, k=k)
 
     def query(
         self,
@@ -220,6 +237,8 @@ class Index:
             **manifest.counts.model_dump(),
             "concepts": manifest.lexicon.size,
             "bytes": size,
+            "stores": manifest.store_sizes(),
+            "extras": list(manifest.extras),
             "segments": len(manifest.segments),
             "deleted": sum(part.deleted.documents for part in manifest.segments if part.deleted),
             "generation": manifest.generation,
@@ -281,7 +300,7 @@ class Index:
                             "(index.upsert), or give it another id"
                         )
                     replaced += there.values()
-                    segment.add(chunk, partial(self._codes, chunk, writer.recipe, progress))
+                    segment.add(chunk, partial(self._material, chunk, writer, progress))
             count = segment.packer.n_documents
             if count:
                 writer.append(segment.part(), replaced=replaced)
@@ -332,8 +351,15 @@ class Index:
         """Gives a concept a name of your own, for everyone who opens this index; None gives it back its own."""
         self._parts.rename(self.lexicon.resolve(concept).id, label)
 
-    def _codes(self, documents: list[Document], recipe: Recipe, progress: builder.Progress | None) -> Any:
-        return builder.codes_of(documents, self.encoder, self.lexicon, recipe, progress)
+    def _material(self, documents: list[Document], writer: Writer, progress: builder.Progress | None) -> Material:
+        return builder.material_of(
+            documents,
+            encoder=self.encoder,
+            lexicon=self.lexicon,
+            recipe=writer.recipe,
+            extras=writer.snapshot.manifest.extras,
+            progress=progress,
+        )
 
 
 def _documents(source: Source) -> Iterable[Document]:

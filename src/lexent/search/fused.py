@@ -10,12 +10,13 @@ import numpy as np
 
 from lexent.errors import InputError, NotFoundError
 from lexent.search.fusion import WEIGHTS, Fused, Fusion, Method, Part, fuse
+from lexent.search.matching import DocumentMatch, Matcher
 from lexent.search.results import AddedConcept, Ranked
 
 if TYPE_CHECKING:
     from lexent.explain.contributions import Explanation
     from lexent.search.query import Query
-    from lexent.search.searcher import Masks, Searcher
+    from lexent.search.searcher import Masks
     from lexent.search.view import Prepared, View
 
 SIDES = ("bm25",)
@@ -91,8 +92,8 @@ def search(
     query, words = prepared.queries[0], view.lexical().query(prepared.queries[0].text)
     own = view.recipe.name
     rankings = {
-        own: _ranking(view.searcher, query, prepared.allowed),
-        "bm25": _ranking(view.lexical().searcher, words, prepared.allowed),
+        own: _ranking(view.matcher, query, prepared.allowed),
+        "bm25": _ranking(DocumentMatch(view.lexical().searcher), words, prepared.allowed),
     }
     weights = {name: WEIGHTS[method].get(name, 1.0) if weight is None else weight for name, weight in sides.items()}
     best = fuse(rankings, Fusion(method, weights), depth=k)
@@ -123,7 +124,7 @@ def search(
     return FusedResults(query=query.text, method=method, hits=tuple(hits), added=prepared.added[0])
 
 
-def _ranking(searcher: Searcher, query: Query, allowed: Masks | None) -> list[tuple[int, float]]:
-    found = searcher.top_weighted(query.vectors(searcher.size), CANDIDATES, allowed=allowed)
+def _ranking(matcher: Matcher, query: Query, allowed: Masks | None) -> list[tuple[int, float]]:
+    found = matcher.top([query], CANDIDATES, allowed=allowed)
     places = np.flatnonzero(found.positions[0] >= 0)
     return list(zip(found.positions[0][places].tolist(), found.scores[0][places].tolist(), strict=True))

@@ -89,6 +89,21 @@ class Hit:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class DenseHit:
+    """A document that the encoder's own vectors found: its score is their cosine, and has no parts."""
+
+    rank: int
+    id: str
+    score: float
+    title: str
+    text: str
+    metadata: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"rank": self.rank, "id": self.id, "score": self.score, "title": self.title, "text": self.text}
+
+
 class Ranked(Sequence[T]):
     """Hits, best first: their sequence is that of `hits`."""
 
@@ -118,11 +133,14 @@ class Results(Ranked[Hit]):
     hits: tuple[Hit, ...]
     added: tuple[AddedConcept, ...] = ()
     """What feedback changed of the concepts, strongest first; empty without feedback."""
+    approximate: bool = False
+    """Whether a document that scores higher may have been missed: in the fast mode. The scores themselves are exact."""
 
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         """As JSON has it. contributions: at most this many a hit; the others are summed in its "rest"."""
         return {
             "query": self.query,
+            "approximate": self.approximate,
             "concepts": [concept.to_dict() for concept in self.concepts],
             "added": [concept.to_dict() for concept in self.added],
             "hits": [hit.to_dict(contributions=contributions) for hit in self.hits],

@@ -104,7 +104,7 @@ class Searcher:
         n_queries, width = len(queries), min(k, self.n_documents)
         positions = np.full((n_queries, width), -1, np.int64)
         scores = np.zeros((n_queries, width), np.float64)
-        masks = self._live if allowed is None else self._alive(allowed)
+        masks = self.masks(allowed)
 
         def search(start: int) -> None:
             for row in range(start, min(start + BATCH, n_queries)):
@@ -185,6 +185,10 @@ class Searcher:
         """How many documents are allowed and not deleted."""
         masks = zip(self.segments, self._alive(allowed), strict=True)
         return sum(int(np.count_nonzero(mask)) if len(mask) else segment.n_documents for segment, mask in masks)
+
+    def masks(self, allowed: Masks | None) -> Masks:
+        """Which documents of each segment may be found: those allowed, all where it is None, but deleted ones."""
+        return self._live if allowed is None else self._alive(allowed)
 
     def _alive(self, allowed: Masks) -> Masks:
         def both(mask: NDArray[np.bool_], live: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -30,11 +30,7 @@ def steered(vector: SparseVectors, steer: Steer, *, lexicon: Lexicon) -> SparseV
     ids, values = vector.of(0)
     weights = dict(zip(ids.tolist(), values.tolist(), strict=True))
     base = float(values.mean()) if len(values) else 1.0
-    factors: dict[int, float] = {}
-    for name, factor in steer.items():
-        for concept in targets(name, ids.tolist(), lexicon=lexicon):
-            factors[concept] = factors.get(concept, 1.0) * _checked(name, factor)
-    for concept, factor in factors.items():
+    for concept, factor in factors(steer, ids.tolist(), lexicon=lexicon).items():
         weights[concept] = weights.get(concept, base) * factor
     order = sorted(weights)
     return SparseVectors(
@@ -43,6 +39,15 @@ def steered(vector: SparseVectors, steer: Steer, *, lexicon: Lexicon) -> SparseV
         offsets=np.array([0, len(order)], dtype=np.int64),
         size=vector.size,
     )
+
+
+def factors(steer: Steer, active: Sequence[int], *, lexicon: Lexicon) -> dict[int, float]:
+    """What to multiply each concept by, where a query has the `active` ones."""
+    found: dict[int, float] = {}
+    for name, factor in steer.items():
+        for concept in targets(name, active, lexicon=lexicon):
+            found[concept] = found.get(concept, 1.0) * _checked(name, factor)
+    return found
 
 
 def targets(name: str | int, active: Sequence[int], *, lexicon: Lexicon) -> list[int]:

@@ -16,12 +16,14 @@ from lexent.indexing.filters import Filter
 from lexent.indexing.segment import Deleted, repacked
 from lexent.indexing.snapshot import Snapshot
 from lexent.recipes import Recipe
-from lexent.search import steering
+from lexent.search import maxsim, steering, token_rows
 from lexent.search.feedback import Expansion, Learning, expansions
+from lexent.search.matching import DocumentMatch, Matcher, Mode, fast_of
 from lexent.search.parts import Parts
 from lexent.search.query import Query
-from lexent.search.results import AddedConcept, Hit, QueryConcept, Results
+from lexent.search.results import AddedConcept, DenseHit, Hit, QueryConcept, Results
 from lexent.search.searcher import Masks, Searcher
+from lexent.search.token_rows import TokenRows
 from lexent.types import SparseVectors
 from lexent.weighting import bm25, transform
 
@@ -68,6 +70,9 @@ class View:
         self._asked: dict[str, SparseVectors] = {}
         self._lexical: Lexical | None = None
         self.searcher = Searcher(segments, self.recipe, size=self.manifest.lexicon.size, deleted=deleted)
+        self.matcher: Matcher = DocumentMatch(self.searcher)
+        if self.recipe.match == "maxsim":
+            self.matcher = maxsim.of_stores(self.searcher, snapshot.sides)
 
     @property
     def encoder(self) -> Encoder:
@@ -88,18 +93,20 @@ class View:
         steer: steering.Steer | None = None,
         where: Where | None = None,
         idf_of_subset: bool = False,
+        mode: Mode = "exact",
         learning: Learning | None = None,
     ) -> list[Results]:
         if k < 0:
             raise InputError(f"k is {k}; allowed: 0 or more")
         prepared = self.prepared(queries, steer=steer, where=where, idf_of_subset=idf_of_subset, learning=learning)
-        found = self.searcher.top_weighted(self._vectors(prepared.queries), k, allowed=prepared.allowed)
+        found = self.matcher.top(prepared.queries, k, allowed=prepared.allowed, mode=mode)
         return [
             Results(
                 query=query.text,
                 concepts=tuple(self.concepts(query)),
                 hits=tuple(self._hits(query, found.positions[row], found.scores[row])),
                 added=prepared.added[row],
+                approximate=fast_of(mode) is not None,
             )
             for row, query in enumerate(prepared.queries)
         ]
@@ -114,12 +121,25 @@ class View:
         learning: Learning | None = None,
     ) -> Prepared:
         """Queries with their final weights, and the documents that they may find."""
-        vectors = self._represent(queries, steer)
+        rows = self._token_rows(queries, steer) if self.recipe.match == "maxsim" else None
+        if rows is None:
+            vectors = self._represent(queries, steer)
+        elif learning is not None:
+            raise InputError(
+                f'the recipe "{self.recipe.name}" matches tokens, and feedback adds concepts of whole documents; '
+                "search without feedback, or an index of another recipe, for example latent-terms"
+            )
+        else:
+            vectors = SparseVectors.concatenate([one.merged() for one in rows], size=self.searcher.size)
         allowed = None if not where else self.documents.matching(Filter.of(where))
         factors = self.searcher.factors
         if allowed is not None and idf_of_subset:
             ids = np.unique(vectors.ids) if learning is None else np.arange(self.searcher.size, dtype=np.int32)
             factors = self._factors_within(ids, allowed)
+        if rows is not None:
+            pairs = zip(queries, rows, strict=True)
+            made = [one.query(text, self.searcher, factors=factors) for text, one in pairs]
+            return Prepared(made, [() for _ in made], allowed)
         weights = self.searcher.query_weights(vectors, factors=factors)
         made = [Query.of(text, weights.take(np.array([row]))) for row, text in enumerate(queries)]
         if learning is None:
@@ -147,13 +167,29 @@ class View:
         ]
         return sorted(found, key=lambda concept: (-abs(concept.weight), concept.id))
 
-    def _represent(self, queries: Sequence[str], steer: steering.Steer | None = None) -> SparseVectors:
-        from lexent.pipeline import represent
+    def dense_search(self, query: str, *, k: int) -> list[DenseHit]:
+        """The k documents of highest cosine with a query, by the encoder's own vectors."""
+        from lexent.search.dense import search
 
+        self._check([query])
+        return search(self, query, k)
+
+    def _check(self, queries: Sequence[str]) -> None:
         for place, query in enumerate(queries):
             if not query.strip():
                 which = f" (number {place + 1} of {len(queries)})" if len(queries) > 1 else ""
                 raise InputError(f'the query{which} is empty; type some words, for example "sort a list"')
+
+    def _token_rows(self, queries: Sequence[str], steer: steering.Steer | None) -> list[TokenRows]:
+        """The rows of queries for MaxSim, steered, before idf."""
+        self._check(queries)
+        found = token_rows.represent(queries, encoder=self.encoder, lexicon=self.lexicon, recipe=self.recipe)
+        return [rows.steered(steer, lexicon=self.lexicon) for rows in found] if steer else found
+
+    def _represent(self, queries: Sequence[str], steer: steering.Steer | None = None) -> SparseVectors:
+        from lexent.pipeline import represent
+
+        self._check(queries)
         recipe = self.recipe
         vectors = self._asked.get(queries[0]) if len(queries) == 1 else None
         if vectors is None:

@@ -1,0 +1,161 @@
+"""The codes of every token of every document, kept for MaxSim.
+
+Inside a document codes are grouped by latent: a query then reads the latents that it shares and no others. A document
+is cut into parts of at most 256 rows, so that a row is a number of 8 bits. A row is a token; where a recipe codes the
+text as a whole too, that is the last row, and its latents are of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.errors import ArtifactError
+from lexent.indexing import scale
+from lexent.indexing.segment import REMEDY, Codes
+from lexent.indexing.stores import Arrays, Column, Store
+from lexent.types import RowCodes
+
+PART = 256
+"""Rows of a part, at most. Also in `token_kernels`, which needs Numba."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRows:
+    """The rows of one document, as entries: the latent of a row, and its code."""
+
+    rows: NDArray[np.int64]  # [n_entries]
+    latents: NDArray[np.int64]  # [n_entries]
+    values: NDArray[np.int64]  # [n_entries], from 1 to 255
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class TokenStore(Store):
+    """Codes of tokens, grouped by latent within the parts of documents."""
+
+    name: ClassVar[str] = "tokens"
+    columns: ClassVar[dict[str, Column]] = {
+        "parts": Column((np.int64,), mode="running"),  # [n_documents + 1]: the first part of each document
+        "starts": Column((np.int64,), mode="running", width=2),  # [n_parts + 1]: into the directory, into the entries
+        "rows": Column((np.uint16,)),  # [n_parts]: how many rows
+        "latents": Column((np.uint16, np.uint32)),  # directory: the latents of a part, ascending
+        "counts": Column((np.uint8,)),  # directory: how many entries a latent has, less 1
+        "tokens": Column((np.uint8,)),  # entries: the row within its part, ascending within a latent
+        "values": Column((np.uint8,)),  # entries: the code, on the linear scale
+        "largest": Column((np.int64,), mode="maximum"),  # [1]: the most that the squares of a row's codes sum to
+    }
+
+    @staticmethod
+    def of(codes: RowCodes, *, size: int) -> TokenStore:
+        """The codes of texts. Rows are of length 1. size: how many latents there are."""
+        from lexent.indexing import token_kernels as kernels
+
+        # The kernel indexes arrays of `size` places by these ids, unchecked.
+        if codes.ids.size and not 0 <= codes.ids.min() <= codes.ids.max() < size:
+            raise ValueError(f"codes hold latents from {codes.ids.min()} to {codes.ids.max()} of {size}")
+        small: Any = np.uint16 if size <= 1 << 16 else np.uint32
+        quantised = scale.encode_linear(codes.values)
+        packed = kernels.pack(codes.ids, quantised, codes.offsets, size)
+        arrays: Arrays = dict(zip(kernels.Tokens._fields, packed, strict=True))
+        arrays["latents"] = arrays["latents"].astype(small)
+        largest = np.square(quantised.astype(np.int64)).sum(axis=1).max(initial=0)
+        return TokenStore({**arrays, "largest": np.array([largest])})
+
+    def __len__(self) -> int:
+        return len(self.arrays["parts"]) - 1
+
+    @property
+    def rows(self) -> int:
+        return int(self.arrays["rows"].sum(dtype=np.int64))
+
+    def take(self, documents: NDArray[np.int64]) -> Self:
+        from lexent.indexing import token_kernels as kernels
+
+        parts, starts = self.checked.parts, self.checked.starts
+        first, last = parts[documents], parts[documents + 1]
+        which = _ranges(first, last)
+        taken: Arrays = {"parts": _running(last - first), "rows": self.arrays["rows"][which]}
+        lengths = starts[which + 1] - starts[which]
+        taken["starts"] = np.stack([_running(lengths[:, column]) for column in (0, 1)], axis=1)
+        for column, names in ((0, ("latents", "counts")), (1, ("tokens", "values"))):
+            for name in names:
+                array = self.arrays[name]
+                taken[name] = np.empty(int(lengths[:, column].sum()), array.dtype)
+                kernels.gather(array, starts, column, which, taken[name])
+        largest = kernels.largest(taken["starts"], taken["tokens"], taken["values"])
+        return type(self)({**taken, "largest": np.array([largest], np.int64)})
+
+    def fits(self, *, size: int, n_documents: int) -> bool:
+        arrays = self.arrays
+        parts, starts = arrays["parts"], arrays["starts"]
+        return (
+            len(parts) == n_documents + 1
+            and len(starts) == len(arrays["rows"]) + 1
+            and parts[0] == 0
+            and parts[-1] == len(arrays["rows"])
+            and starts[0].tolist() == [0, 0]
+            and starts[-1].tolist() == [len(arrays["latents"]), len(arrays["tokens"])]
+            and len(arrays["counts"]) == len(arrays["latents"])
+            and len(arrays["values"]) == len(arrays["tokens"])
+            and len(arrays["largest"]) == 1
+        )
+
+    @cached_property
+    def checked(self) -> Any:
+        """The arrays as a `token_kernels.Tokens`, when no part lies outside them. The kernels see to the rest."""
+        from lexent.indexing.token_kernels import Tokens
+
+        parts, starts = self.arrays["parts"], self.arrays["starts"]
+        if not ((np.diff(parts) >= 0).all() and (np.diff(starts, axis=0) >= 0).all()):
+            raise damaged()
+        return Tokens(*(self.arrays[name] for name in Tokens._fields))
+
+    def maxima(self, *, size: int) -> Codes:
+        """What the lists keep of each document: the highest code of each of its latents."""
+        from lexent.indexing import token_kernels as kernels
+
+        ids, codes, offsets, outcome = kernels.maxima(self.checked, size)
+        if outcome < 0:
+            raise damaged()
+        return Codes(ids, codes, offsets)
+
+    def document(self, position: int) -> DocumentRows:
+        """All rows of one document."""
+        store, rows, latents, values = self.checked, [], [], []
+        first, last = (int(part) for part in store.parts[position : position + 2])
+        for part in range(first, last):
+            (start, entry), (stop, end) = store.starts[part].tolist(), store.starts[part + 1].tolist()
+            counts = store.counts[start:stop].astype(np.int64) + 1
+            if counts.sum() != end - entry:
+                raise damaged()
+            latents.append(np.repeat(store.latents[start:stop].astype(np.int64), counts))
+            rows.append(store.tokens[entry:end].astype(np.int64) + PART * (part - first))
+            values.append(store.values[entry:end].astype(np.int64))
+        n_rows = int(store.rows[first:last].sum(dtype=np.int64))
+        if any(one.max(initial=-1) >= n_rows for one in rows):
+            raise damaged()
+        return DocumentRows(_joined(rows), _joined(latents), _joined(values), n_rows)
+
+
+def damaged() -> ArtifactError:
+    return ArtifactError(f"the index is damaged: the codes of a document's tokens lie outside its part; {REMEDY}")
+
+
+def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _running(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def _ranges(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All numbers from first[i] up to last[i], one range after the other."""
+    lengths = last - first
+    ends = np.cumsum(lengths, dtype=np.int64)
+    return np.repeat(first - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
