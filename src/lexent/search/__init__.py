@@ -2,7 +2,8 @@
 
 from lexent.search.engine import Index
 from lexent.search.feedback import Feedback
-from lexent.search.results import AddedConcept, Hit, QueryConcept, Results
+from lexent.search.matching import Fast
+from lexent.search.results import AddedConcept, DenseHit, Hit, QueryConcept, Results
 from lexent.search.searcher import Searcher
 
-__all__ = ["AddedConcept", "Feedback", "Hit", "Index", "QueryConcept", "Results", "Searcher"]
+__all__ = ["AddedConcept", "DenseHit", "Fast", "Feedback", "Hit", "Index", "QueryConcept", "Results", "Searcher"]
