@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+import lexent.coders.maxsim as maxsims
+from lexent.coders import sparse
 from lexent.coders.checkpoint import CHECKPOINT, write_checkpoint
 from lexent.coders.log import METRICS
 from lexent.coders.maxsim import TextCodes, maxsim
+from lexent.coders.negatives import dense_negatives, joined
 from lexent.coders.pair_states import FreshStates, HeldStates, Side
 from lexent.coders.pairs import PairBatches, Pairs
 from lexent.coders.retrieval import PairTrainer
@@ -22,9 +26,11 @@ from lexent.coders.retrieval_model import RetrievalModel, Weights, document_cont
 from lexent.coders.retrieval_run import fit
 from lexent.coders.sae import SparseAutoencoder
 from lexent.coders.sparse import selected_products, weighted_rows
+from lexent.corpus.pairs import collection_pairs, title_pairs
 from lexent.encoders import TinyEncoder
 from lexent.encoders.encoder import encode
-from lexent.errors import InputError, MismatchError
+from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError
+from lexent.search.negatives import bm25_negatives
 from lexent.types import States
 from small import TOPICS
 
@@ -98,6 +104,16 @@ def test_products_with_selected_rows_and_their_gradients_are_those_of_the_dense_
     ((dense @ rows) * pull_rows).sum().backward()
     for found, tensor in zip(mine, (x, rows, mix), strict=True):
         torch.testing.assert_close(found, tensor.grad)
+
+
+def test_what_runs_on_a_gpu_gives_what_runs_on_a_cpu_within_16_bits() -> None:
+    made, x = model()
+    ids, values = (tensor.detach() for tensor in made.code(x, 5, autocast=False))
+    one, two = (spread(values, ids, x, 40) for spread in (sparse._spread, sparse._spread_densely))
+    torch.testing.assert_close(one, two, rtol=0.02, atol=0.02 * float(one.abs().max()))
+    sides = ids[:8], unit(values)[:8], ids[8:], unit(values)[8:]
+    one, two = (near(*sides, 40) for near in (maxsims._nearest_sparsely, maxsims._nearest_densely))
+    torch.testing.assert_close(one, two.float(), rtol=0.02, atol=0.01)
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -306,7 +322,7 @@ def test_joined_pairs_keep_their_documents_negatives_and_sources() -> None:
     assert [both.documents[place] for place in both.positive] == ["x", "y", "z"]
     assert both.source.tolist() == [0, 0, 1]
     assert both.negatives.tolist() == [[1, -1], [0, -1], [3, -1]]
-    assert both.digest() != Pairs.join([two, one]).digest()
+    assert both.digest != Pairs.join([two, one]).digest
 
 
 def test_wrong_numbers_in_pairs_are_refused() -> None:
@@ -344,6 +360,107 @@ def test_batches_hold_one_source_and_every_pair_once() -> None:
     np.testing.assert_array_equal(again.documents, seen[5].documents)
     other = batches.at(8 + 5)  # another epoch, another order
     assert not np.array_equal(np.sort(other.queries), np.sort(seen[5].queries))
+
+
+def test_pairs_are_saved_and_opened(tmp_path: Path) -> None:
+    pairs = Pairs.of([("où?", "là"), ("b", "y")]).with_negatives(np.array([[1], [-1]]))
+    pairs.save(tmp_path / "pairs.npz")
+    back = Pairs.load(tmp_path / "pairs.npz")
+    assert back.digest == pairs.digest
+    assert list(back.queries) == ["où?", "b"]
+    with pytest.raises(NotFoundError, match="no file of pairs"):
+        Pairs.load(tmp_path / "none.npz")
+    (tmp_path / "bad.npz").write_bytes(b"PK not really")
+    with pytest.raises(ArtifactError, match="is no file of pairs"):
+        Pairs.load(tmp_path / "bad.npz")
+
+
+def collection(folder: Path) -> Path:
+    (folder / "qrels").mkdir(parents=True)
+    corpus = [{"_id": f"d{at}", "title": f"t{at}", "text": f"text {at}"} for at in range(4)]
+    queries = [{"_id": "a", "text": "First?"}, {"_id": "b", "text": "second"}, {"_id": "c", "text": " first? "}]
+    for name, rows in (("corpus", corpus), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "qrels" / "train.tsv").write_text("a\td0\t1\na\td1\t0\nb\td2\t2\nb\td3\t1\n")
+    return folder
+
+
+def test_pairs_of_a_train_split(tmp_path: Path) -> None:
+    folder = collection(tmp_path / "some")
+    pairs = collection_pairs(folder)
+    texts = [
+        (pairs.queries[query], pairs.documents[positive])
+        for query, positive in zip(pairs.query, pairs.positive, strict=True)
+    ]
+    assert texts == [("First?", "t0 text 0"), ("second", "t2 text 2"), ("second", "t3 text 3")]
+    assert sorted(pairs.documents) == [f"t{at} text {at}" for at in range(4)]
+    (folder / "qrels" / "test.tsv").write_text("c\td1\t1\n")  # the same question as a
+    assert list(collection_pairs(folder).queries) == ["second"]
+
+
+def test_a_test_split_is_refused(tmp_path: Path) -> None:
+    folder = collection(tmp_path / "some")
+    (folder / "qrels" / "test.tsv").write_text("c\td1\t1\n")
+    for source, split in ((folder, "test"), (folder, "Test-2"), ("irds:beir/scifact/test", "train")):
+        with pytest.raises(InputError, match=r"for measuring: a lexicon trained on it would know the answers"):
+            collection_pairs(source, split=split)
+
+
+def test_titles_ask_and_texts_answer(tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    sentences = [f"This is sentence number {at} of the text." for at in range(4)]
+    rows = [
+        {"title": "Bread", "text": " ".join(sentences)},
+        {"title": "", "text": "no title"},
+        {"title": "Stars", "text": "far"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pairs = title_pairs(path)
+    assert list(pairs.queries) == ["Bread", "Stars"]
+    assert list(pairs.documents) == [" ".join(sentences), "far"]
+    more = title_pairs([path], sentences=2)
+    asked = [query for query in more.queries if query in sentences]
+    assert len(asked) == 2
+    for query, positive in zip(more.query, more.positive, strict=True):
+        question, answer = more.queries[query], more.documents[positive]
+        if question in sentences:
+            assert answer == " ".join(part for part in sentences if part != question)
+    (tmp_path / "plain.jsonl").write_text('{"text": "no title here"}\n')
+    with pytest.raises(InputError, match="has no text with a title"):
+        title_pairs(tmp_path / "plain.jsonl")
+
+
+def test_negatives_by_words_are_what_bm25_ranks_high(tmp_path: Path) -> None:
+    texts = [*("apple pie recipe", "apple tart", "apple crumble with pie crust", "car engine", "apple pie apple pie")]
+    pairs = Pairs.of([("apple pie", texts[0]), ("engine", texts[3])], documents=texts)
+    found = bm25_negatives(pairs, depth=3, skip=0)
+    order = [pairs.documents[at] for at in found[0] if at >= 0]
+    assert order == [texts[4], texts[2], texts[1]]
+    assert (found[1] == -1).all()  # no other document has the word
+    assert [pairs.documents[at] for at in bm25_negatives(pairs, depth=3, skip=1)[0]] == [texts[2], texts[1]]
+
+
+def test_negatives_by_vectors_are_the_nearest_below_the_margin() -> None:
+    pairs = toy()
+    found = dense_negatives(pairs, TinyEncoder(), depth=6, skip=1, margin=1.0)
+    queries, documents = (
+        torch.nn.functional.normalize(
+            encode(TinyEncoder(), texts, kind="document", level="pooled").values, dim=1
+        ).numpy()
+        for texts in (pairs.queries, pairs.documents)
+    )
+    answers = pairs.answers()
+    for row in range(len(queries)):
+        cosine = documents @ queries[row]
+        bar = max(cosine[at] for at in answers[row])
+        near = [at for at in np.argsort(-cosine, kind="stable") if at not in answers[row] and cosine[at] < bar][1:]
+        kept = [at for at in found[row] if at >= 0]
+        assert kept == near[: len(kept)]
+
+
+def test_negatives_of_both_kinds_stand_side_by_side_once() -> None:
+    one, two = np.array([[3, 1, -1], [5, -1, -1]]), np.array([[1, 2], [-1, -1]])
+    assert [sorted(row[row >= 0].tolist()) for row in joined([one, two])] == [[1, 2, 3], [5]]
 
 
 def test_held_states_are_the_fresh_ones() -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 
-from lexent.encoders.encoder import encode
+from lexent.encoders.encoder import batches_with_whole, encode
 from lexent.errors import InputError
-from lexent.types import Kind
+from lexent.types import Kind, States
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,25 +82,21 @@ class HeldStates:
     def __init__(self, encoder: Encoder, side: Side, *, device: torch.device) -> None:
         self.device = device
         parts: list[torch.Tensor] = []
+        pooled: list[torch.Tensor] = []
         order: list[NDArray[np.int64]] = []
         counts = np.zeros(len(side.texts), np.int64)
-        for places, states in encoder.batches(side.texts, kind=side.kind, specials=side.specials):
+        for places, states, whole in _batches(encoder, side):
             kept, counts[places] = _first(states.offsets, side.limit)
             parts.append(states.values[torch.from_numpy(kept).to(states.values.device)].to(device))
+            pooled += [whole.values.to(device).float()] if whole is not None else []
             order.append(places)
         self.rows = torch.cat(parts)
         placed = np.concatenate(order)
         self.starts = np.empty(len(counts), np.int64)
         self.starts[placed] = np.cumsum(counts[placed]) - counts[placed]
         self.counts = counts
-        self.pooled = None
-        if side.whole:
-            pooled = torch.empty(0)
-            for places, states in encoder.batches(side.texts, kind=side.kind, level="pooled"):
-                if not len(pooled):
-                    pooled = torch.zeros(len(side.texts), states.values.shape[1], device=device)
-                pooled[torch.from_numpy(places).to(device)] = states.values.to(device).float()
-            self.pooled = pooled
+        back = torch.from_numpy(np.argsort(placed)).to(device)
+        self.pooled = torch.cat(pooled)[back] if pooled else None
 
     def of(self, places: NDArray[np.int64]) -> TextStates:
         counts = self.counts[places]
@@ -139,6 +135,14 @@ class TrainedStates:
                 features = module(features)
             pooled = features["sentence_embedding"].float()
         return TextStates(rows, kept.sum(dim=1).numpy().astype(np.int64), pooled)
+
+
+def _batches(encoder: Encoder, side: Side) -> Iterator[tuple[NDArray[np.int64], States, States | None]]:
+    if side.whole:
+        yield from batches_with_whole(encoder, side.texts, kind=side.kind, specials=side.specials)
+        return
+    for places, states in encoder.batches(side.texts, kind=side.kind, specials=side.specials):
+        yield places, states, None
 
 
 def trainable(encoder: Encoder, *, device: torch.device) -> Any:

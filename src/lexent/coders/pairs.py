@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.artifact import disk_errors
 from lexent.coders.stream import text_digest
-from lexent.errors import InputError
+from lexent.errors import ArtifactError, InputError, NotFoundError
+
+_NUMBERS = ("query", "positive", "source", "negatives")
 
 
 @dataclass(frozen=True)
@@ -92,12 +98,32 @@ class Pairs:
         ends = np.searchsorted(self.query[order], np.arange(len(self.queries) + 1))
         return [self.positive[order[start:stop]] for start, stop in pairwise(ends)]
 
+    @cached_property
     def digest(self) -> str:
         """Changes when any text, pair or negative does."""
         found = hashlib.sha256(f"{text_digest(self.queries)} {text_digest(self.documents)}".encode())
         for numbers in (self.query, self.positive, self.source, self.negatives):
             found.update(np.ascontiguousarray(numbers, np.int64).tobytes())
         return found.hexdigest()[:16]
+
+    def save(self, path: Path) -> None:
+        """One .npz file, texts and numbers, that needs nothing but NumPy to be read."""
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _NUMBERS}
+        arrays |= {**_packed("queries", self.queries), **_packed("documents", self.documents)}
+        with disk_errors(path), path.open("wb") as file:
+            np.savez_compressed(file, **arrays)
+
+    @staticmethod
+    def load(path: Path) -> Pairs:
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                queries, documents = (_unpacked(name, file) for name in ("queries", "documents"))
+                query, positive, source, negatives = (file[name].astype(np.int64) for name in _NUMBERS)
+                return Pairs(queries, documents, query, positive, source, negatives)
+        except FileNotFoundError as error:
+            raise NotFoundError(f'no file of pairs at "{path}"; make one: --prepare {path}') from error
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
+            raise ArtifactError(f"{path} is no file of pairs ({error}); make it again: --prepare {path}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +186,17 @@ class PairBatches:
         keys = np.where(mined >= 0, np.random.default_rng([self.seed, 1, step]).random(mined.shape), 2.0)
         drawn = np.take_along_axis(mined, np.argsort(keys, axis=1)[:, : self.hard], axis=1).ravel()
         return drawn[drawn >= 0]
+
+
+def _packed(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
+    coded = [text.encode(errors="surrogatepass") for text in texts]
+    ends = np.cumsum([len(text) for text in coded], dtype=np.int64)
+    return {name: np.frombuffer(b"".join(coded), np.uint8), f"{name}_ends": ends}
+
+
+def _unpacked(name: str, file: Mapping[str, NDArray[Any]]) -> list[str]:
+    data, ends = file[name].tobytes(), file[f"{name}_ends"].tolist()
+    return [data[start:stop].decode(errors="surrogatepass") for start, stop in pairwise([0, *ends])]
 
 
 def _shifted(negatives: NDArray[np.int64], first: int, width: int) -> NDArray[np.int64]:

@@ -152,7 +152,7 @@ class PairTrainer:
     def identity(self) -> dict[str, Any]:
         """What must be the same for a checkpoint to be continued."""
         starts = {f"start_{name}": coder.start.hash() for name, coder in self.coders.items()}
-        facts = {"pairs": len(self.pairs), "content": self.pairs.digest(), "encoder": self.encoder.fingerprint}
+        facts = {"pairs": len(self.pairs), "content": self.pairs.digest, "encoder": self.encoder.fingerprint}
         return {**asdict(self.config), **facts, **starts}
 
     def tensors(self) -> dict[str, torch.Tensor]:

@@ -73,7 +73,7 @@ class RetrievalConfig:
     """Tokens of a query that are compared."""
     document_tokens: int = 180
     """Tokens of a document that are compared."""
-    specials: bool = False
+    specials: bool = True
     """Compare the states of special tokens such as [CLS] and [SEP] too."""
     rebuilt: int = 8192
     """Tokens of a batch that are rebuilt, drawn at random."""

@@ -76,15 +76,20 @@ def _sums(weights: torch.Tensor, ids: torch.Tensor, rows: torch.Tensor) -> torch
 
 def _spread(weights: torch.Tensor, ids: torch.Tensor, x: torch.Tensor, m: int) -> torch.Tensor:
     """float[m, d]: for each row the sum of the x that chose it, times their weights."""
-    if x.device.type == "cuda":  # a few latents are chosen by most tokens: threads would wait there for each other
-        total = x.new_zeros(m, x.shape[1])
-        step = max(1, DENSE // m)
-        for start in range(0, len(x), step):
-            part = slice(start, start + step)
-            dense = torch.zeros(len(x[part]), m, dtype=torch.bfloat16, device=x.device)
-            dense.scatter_(1, ids[part], weights[part].bfloat16())
-            total += (dense.t() @ x[part].bfloat16()).float()
-        return total
+    if x.device.type == "cuda":
+        return _spread_densely(weights, ids, x, m)
     flat, order = ids.flatten().sort(stable=True)
     starts = torch.searchsorted(flat, torch.arange(m, device=x.device))
     return F.embedding_bag(order // ids.shape[1], x, starts, per_sample_weights=weights.flatten()[order], mode="sum")
+
+
+def _spread_densely(weights: torch.Tensor, ids: torch.Tensor, x: torch.Tensor, m: int) -> torch.Tensor:
+    """The same by matrix units: a few latents are chosen by most tokens, where threads would wait for each other."""
+    total = x.new_zeros(m, x.shape[1])
+    step = max(1, DENSE // m)
+    for start in range(0, len(x), step):
+        part = slice(start, start + step)
+        dense = torch.zeros(len(x[part]), m, dtype=torch.bfloat16, device=x.device)
+        dense.scatter_(1, ids[part], weights[part].bfloat16())
+        total += (dense.t() @ x[part].bfloat16()).float()
+    return total

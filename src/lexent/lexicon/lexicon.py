@@ -11,14 +11,14 @@ import json
 from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lexent.artifact import MANIFEST, check_sizes, read_manifest
 from lexent.errors import ArtifactError, MismatchError, NotFoundError
 from lexent.lexicon.concepts import Concept, Concepts
-from lexent.types import Level, RowCodes, States
+from lexent.types import Level, Match, RowCodes, States
 
 if TYPE_CHECKING:
     from lexent.coders.sae import SparseAutoencoder
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 CARD = "README.md"
 WHOLE = "whole"
 """The folder, inside a lexicon's, of the autoencoder for whole texts."""
-
-Match = Literal["documents", "maxsim"]
-"""What the codes were trained to be compared by: as they are, pooled over a text; or token by token, by MaxSim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +214,7 @@ def default_for(recipe: Recipe | None = None) -> str:
     for name, folder in shipped().items():
         manifest = read_manifest(folder, kind="lexicon")
         match = manifest.get("match", "documents")
-        if manifest["encoder_id"] == DEFAULT and manifest["level"] == wanted.level and match == _match(wanted):
+        if manifest["encoder_id"] == DEFAULT and manifest["level"] == wanted.level and match == wanted.match:
             near.append((abs(json.loads((folder / CONFIG).read_text())["k"] - wanted.k), name))
     if not near:
         raise NotFoundError(
@@ -225,11 +222,6 @@ def default_for(recipe: Recipe | None = None) -> str:
             f"train one and name it: lexent train TEXTS --level {wanted.level} --out DIR; --lexicon DIR"
         )
     return min(near)[1]
-
-
-def _match(recipe: Recipe) -> Match:
-    found: Match = getattr(recipe, "match", "documents")
-    return found
 
 
 def load(lexicon: str | Path | Lexicon | None = None, *, recipe: Recipe | None = None) -> Lexicon:

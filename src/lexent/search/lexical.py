@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,7 +53,7 @@ class Lexical:
 
     def query(self, text: str) -> Query:
         """A query with its final weights; words that no document has are left out."""
-        vectors = self._vectors(iter([words(text)]), grow=False)
+        vectors = counts(iter([words(text)]), self.vocabulary, grow=False)
         return Query.of(text, self.searcher.query_weights(vectors))
 
     def explain(self, query: Query, position: int, *, id: str, score: float) -> Explanation:
@@ -78,22 +78,22 @@ class Lexical:
                 for document in store.at(range(start, min(start + _STEP, len(store)))):
                     yield words(document.content)
 
-        return Codes.of(self._vectors(texts(), grow=True), RECIPE)
+        return Codes.of(counts(texts(), self.vocabulary, grow=True), RECIPE)
 
-    def _vectors(self, texts: Iterator[Sequence[str]], *, grow: bool) -> SparseVectors:
-        """How often each text has each word."""
-        ids: list[NDArray[Any]] = [np.empty(0, np.int32)]
-        values: list[NDArray[Any]] = [np.empty(0, np.float32)]
-        ends = [0]
-        for text in texts:
-            counts = Counter(text)
-            if grow:
-                for word in counts:
-                    self.vocabulary.setdefault(word, len(self.vocabulary))
-            known = {self.vocabulary[word]: count for word, count in counts.items() if word in self.vocabulary}
-            found = np.array(sorted(known), np.int32)
-            ids.append(found)
-            values.append(np.array([known[word] for word in found.tolist()], np.float32))
-            ends.append(ends[-1] + len(found))
-        size = len(self.vocabulary)
-        return SparseVectors(np.concatenate(ids), np.concatenate(values), np.array(ends, np.int64), size)
+
+def counts(texts: Iterable[Sequence[str]], vocabulary: dict[str, int], *, grow: bool) -> SparseVectors:
+    """How often each text, given as its words, has each word. grow: add words that the vocabulary does not have."""
+    ids: list[NDArray[Any]] = [np.empty(0, np.int32)]
+    values: list[NDArray[Any]] = [np.empty(0, np.float32)]
+    ends = [0]
+    for text in texts:
+        counted = Counter(text)
+        if grow:
+            for word in counted:
+                vocabulary.setdefault(word, len(vocabulary))
+        known = {vocabulary[word]: count for word, count in counted.items() if word in vocabulary}
+        found = np.array(sorted(known), np.int32)
+        ids.append(found)
+        values.append(np.array([known[word] for word in found.tolist()], np.float32))
+        ends.append(ends[-1] + len(found))
+    return SparseVectors(np.concatenate(ids), np.concatenate(values), np.array(ends, np.int64), len(vocabulary))
