@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import suppress
 from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
-from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
 
 from lexent.artifact import lexent_version
 from lexent.server import compare, concepts, documents, metrics, problems, replies, searching, words
@@ -75,6 +77,27 @@ class Json(Response):
 
     def render(self, content: Any) -> bytes:
         return orjson.dumps(content)
+
+
+class Stream(Response):
+    """Lines that are written while the request is still being read.
+
+    Starlette's own streaming response listens for the client's leaving, and so takes pieces of the body for itself.
+    """
+
+    media_type = NDJSON
+
+    def __init__(self, lines: AsyncIterator[bytes]) -> None:
+        super().__init__()
+        self._lines = lines
+        del self.headers["content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        with suppress(ClientDisconnect):  # what was committed stays
+            async for line in self._lines:
+                await send({"type": "http.response.body", "body": line, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def state_router(shelf: Shelf, counts: metrics.Metrics) -> APIRouter:
@@ -229,7 +252,7 @@ def api_router(shelf: Shelf, settings: Settings, workers: Workers) -> APIRouter:
     @routes.post(
         "/indexes/{index}/documents/bulk",
         tags=["documents"],
-        response_class=StreamingResponse,
+        response_class=Stream,
         responses={200: {"content": {NDJSON: {}}, "description": "A line for each commit and each bad row."}},
         openapi_extra={"requestBody": {"required": True, "content": {NDJSON: {"schema": {"type": "string"}}}}},
     )
@@ -243,8 +266,7 @@ def api_router(shelf: Shelf, settings: Settings, workers: Workers) -> APIRouter:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (NDJSON, "application/ndjson", "application/jsonl"):
             raise ServerError(f"rows come as {NDJSON}; given: {kind or 'no content type'}", status=415, slug="media")
-        run = documents.Bulk(served, upsert=upsert).run(request.stream())
-        return StreamingResponse(run, media_type=NDJSON)
+        return Stream(documents.Bulk(served, upsert=upsert).run(request.stream()))
 
     return routes
 

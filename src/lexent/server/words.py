@@ -78,7 +78,8 @@ def of_hits(served: Served, body: WordsBody) -> dict[str, Any]:
     checked(body, served.limits)
     view = served.view(body.settings)
     query = weighed(view, body)
-    places = view.documents.positions(list(dict.fromkeys(body.documents)))
+    there = view.documents.positions(body.documents)
+    places = {id: there[id] for id in dict.fromkeys(body.documents) if id in there}
     if view.recipe.level != "tokens":
         return {"query": [], "documents": []}
     own = coded(view, [body.query], "query")[0]

@@ -1,0 +1,62 @@
+"""A running server for tests: in a thread of this process, over real sockets, on the tiny encoder."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import httpx
+import uvicorn
+
+import small
+from lexent.encoders import TinyEncoder
+from lexent.server.app import make
+from lexent.server.run import listen
+from lexent.server.settings import Settings
+
+
+@contextmanager
+def serving(paths: Sequence[Path], settings: Settings | None = None, **parts: Any) -> Iterator[httpx.Client]:
+    """A client of a server that is ready; the tiny encoder and its lexicon where no others are given."""
+    chosen: dict[str, Any] = {"encoder": TinyEncoder(), "lexicon": small.lexicon(), **parts}
+    app = make(paths, settings, **chosen)
+    made = listen("127.0.0.1", 0, others=False)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=10))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [made]}, daemon=True)
+    thread.start()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{made.getsockname()[1]}", timeout=60) as client:
+            wait_until_ready(client)
+            client.app = app  # type: ignore[attr-defined]
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join(timeout=30)
+        assert not thread.is_alive(), "the server did not end"
+
+
+def wait_until_ready(client: httpx.Client, seconds: float = 60) -> None:
+    end = monotonic() + seconds
+    while monotonic() < end:
+        try:
+            if client.get("/ready").status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        sleep(0.02)
+    raise AssertionError(f"the server was not ready within {seconds} s")
+
+
+def is_problem(reply: httpx.Response, status: int) -> dict[str, Any]:
+    """The body of an error, held to RFC 9457."""
+    assert reply.status_code == status, reply.text
+    assert reply.headers["content-type"] == "application/problem+json"
+    body: dict[str, Any] = reply.json()
+    assert {"type", "title", "status", "detail"} <= set(body)
+    assert body["status"] == status
+    assert body["detail"]
+    return body

@@ -1,0 +1,360 @@
+"""The HTTP API: the same answers as the Python API gives, errors in one shape, changes that last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import httpx
+import pytest
+
+import small
+from lexent.encoders import TinyEncoder
+from lexent.explain import why
+from lexent.lexicon import own_names
+from lexent.search import Index
+from serving import is_problem, serving
+
+QUERY = "yeast dough light"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("served")
+    small.build(folder / "docs.lexent").close()
+    small.build(folder / "more.lexent", small.documents(8)).close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(place: Path) -> Iterator[httpx.Client]:
+    with serving([place / "docs.lexent", place / "more.lexent"]) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def index(place: Path) -> Iterator[Index]:
+    with Index.open(place / "docs.lexent", encoder=TinyEncoder(), lexicon=small.lexicon()) as found:
+        yield found
+
+
+@pytest.fixture
+def living(tmp_path: Path) -> Iterator[httpx.Client]:
+    """A server whose index may be changed."""
+    small.build(tmp_path / "own.lexent").close()
+    with serving([tmp_path / "own.lexent"]) as found:
+        yield found
+
+
+def ask(client: httpx.Client, verb: str, index: str = "docs", **body: Any) -> Any:
+    reply = client.post(f"/v1/indexes/{index}/{verb}", json=body)
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+def rounded(value: Any) -> Any:
+    """JSON carries float32 weights as they print."""
+    return json.loads(json.dumps(value), parse_float=lambda text: round(float(text), 6))
+
+
+# --- search ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({}, {}),
+        ({"k": 3}, {"k": 3}),
+        ({"steer": {"#3": 0, "#5": 4.0}}, {"steer": {"#3": 0, "#5": 4.0}}),
+        ({"filter": {"n": {"gte": 20}}}, {"filter": {"n": {"gte": 20}}}),
+        ({"filter": {"n": {"lt": 9}}, "idf_of_subset": True}, {"filter": {"n": {"lt": 9}}, "idf_of_subset": True}),
+        ({"feedback": 3}, {"feedback": 3}),
+        ({"like": ["d1"], "unlike": ["d2"]}, {"like": ["d1"], "unlike": ["d2"]}),
+    ],
+)
+def test_a_search_gives_what_the_library_gives(
+    client: httpx.Client, index: Index, given: dict[str, Any], meant: dict[str, Any]
+) -> None:
+    found = ask(client, "search", query=QUERY, **given)
+    wanted = index.search(QUERY, **meant).to_dict()
+    found["hits"] = [without(hit, "metadata") for hit in found["hits"]]
+    assert rounded(without(found, "generation", "took_ms")) == rounded(wanted)
+    assert found["generation"] == index.manifest.generation
+    assert found["hits"]
+
+
+def test_contributions_and_rest_sum_to_the_score(client: httpx.Client) -> None:
+    for most in (None, 0, 2):
+        for hit in ask(client, "search", query=QUERY, contributions=most)["hits"]:
+            total = sum(part["value"] for part in hit["contributions"]) + hit["rest"]
+            assert total == pytest.approx(hit["score"], abs=1e-5)
+            assert most is None or len(hit["contributions"]) <= most
+
+
+def test_a_search_without_explanation_has_none(client: httpx.Client) -> None:
+    hit = ask(client, "search", query=QUERY, explain=False)["hits"][0]
+    assert set(hit) == {"rank", "id", "score", "title", "text", "metadata"}
+    assert hit["metadata"]["n"] >= 0
+
+
+def test_settings_are_those_of_a_retuned_index(client: httpx.Client, place: Path) -> None:
+    for settings in ({"k1": 3, "b": 0.9}, {"power": 1.0}, {"idf": "none"}):
+        other = Index.open(place / "docs.lexent", encoder=TinyEncoder(), lexicon=small.lexicon(), retune=dict(settings))
+        wanted = [(hit.id, round(hit.score, 6)) for hit in other.search(QUERY)]
+        for _ in range(2):  # made, then remembered
+            found = ask(client, "search", query=QUERY, settings=settings)["hits"]
+            assert [(hit["id"], round(hit["score"], 6)) for hit in found] == wanted
+    is_problem(client.post("/v1/indexes/docs/search", json={"query": "a", "settings": {"k": 3}}), 422)
+    is_problem(client.post("/v1/indexes/docs/search", json={"query": "a", "settings": {"k1": "many"}}), 422)
+
+
+def test_explain_is_the_librarys(client: httpx.Client, index: Index) -> None:
+    for document in ("d0", "d21", "d2"):
+        found = ask(client, "explain", query=QUERY, document=document, steer={"#5": 2})
+        wanted = why(index, QUERY, document, steer={"#5": 2}).to_dict()
+        assert rounded(without(found, "tokens")) == rounded(wanted)
+    hit = index.search(QUERY)[0]
+    found = ask(client, "explain", query=QUERY, document=hit.id, tokens=3)
+    assert len(found["tokens"]) == 3
+    for part in found["tokens"]:
+        tokens = hit.tokens(part["concept"]).to_dict()
+        for side in ("query", "document"):
+            assert rounded(part[side]["tokens"]) == rounded(tokens[side]["tokens"])
+            assert part[side]["pooled"] == pytest.approx(tokens[side]["pooled"])
+
+
+def test_words_are_those_that_raised_the_concepts(client: httpx.Client, index: Index) -> None:
+    hits = index.search(QUERY, k=4)
+    found = ask(client, "words", query=QUERY, documents=[hit.id for hit in hits])
+    assert [one["id"] for one in found["documents"]] == [hit.id for hit in hits]
+    for hit, one in zip(hits, found["documents"], strict=True):
+        content = index.document(hit.id).content
+        strongest = hit.explain().contributions[0].concept
+        assert one["concepts"][0]["concept"] == strongest
+        wanted = hit.tokens(strongest).document
+        assert rounded(one["concepts"][0]["tokens"]) == rounded(wanted.to_dict()["tokens"])
+        for token in one["concepts"][0]["tokens"]:
+            assert content[token["start"] : token["stop"]] == token["token"]
+    assert found["query"][0]["tokens"]
+
+
+def test_compare_has_words_and_says_what_is_missing(client: httpx.Client) -> None:
+    found = {one["name"]: one for one in ask(client, "compare", query="yeast dough oven", k=5)["systems"]}
+    assert list(found) == ["latent-terms", "dense", "bm25"]
+    assert found["latent-terms"]["hits"][0]["rank"] == 1
+    assert found["bm25"]["missing"] is None
+    assert len(found["bm25"]["hits"]) == 5
+    assert "--with dense" in found["dense"]["missing"]
+    assert found["dense"]["hits"] == []
+
+
+# --- concepts and documents --------------------------------------------------------------------------------------
+
+
+def test_concepts_are_listed_found_and_shown(client: httpx.Client, index: Index) -> None:
+    base = "/v1/indexes/docs/concepts"
+    listed = client.get(base, params={"limit": 7}).json()
+    counts = [one["documents"] for one in listed["concepts"]]
+    assert listed["total"] == 96
+    assert counts == sorted(counts, reverse=True)
+    assert [one["id"] for one in client.get(base, params={"sort": "id", "limit": 3, "page": 2}).json()["concepts"]] == [
+        *(3, 4, 5)
+    ]
+    assert client.get(base, params={"find": "concept 12"}).json()["concepts"][0]["id"] == 12
+    assert client.get(base, params={"category": "broad"}).json()["total"] == 0
+    live = client.get(base, params={"live": True, "limit": 500}).json()["concepts"]
+    assert len(live) == index.manifest.counts.live_concepts
+    shown = client.get(f"{base}/{listed['concepts'][0]['id']}").json()
+    assert sum(shown["histogram"]["counts"]) == shown["documents"] == counts[0]
+    weights = [one["weight"] for one in shown["top_documents"]]
+    assert weights == sorted(weights, reverse=True)
+    assert shown["neighbours"][0]["id"] == index.lexicon.neighbours(shown["id"])[0][0].id
+    assert all(one["lift"] > 1 and one["id"] != shown["id"] for one in shown["together"])
+    lexicon = client.get("/v1/indexes/docs/lexicon").json()
+    assert lexicon["concepts"] == 96
+    assert lexicon["documents"][0] == counts[0]
+
+
+def test_examples_go_from_the_strongest_to_the_weakest(client: httpx.Client) -> None:
+    common = client.get("/v1/indexes/docs/concepts", params={"limit": 1}).json()["concepts"][0]["id"]
+    found = client.get(f"/v1/indexes/docs/concepts/{common}/examples").json()["examples"]
+    assert found[0]["quantile"] == "top"
+    assert found[-1]["quantile"] == "bottom"
+    weights = [one["weight"] for one in found]
+    assert weights == sorted(weights, reverse=True)
+    for one in found:
+        assert one["tokens"], "every document of a concept has a word that raised it"
+        for token in one["tokens"]:
+            assert one["text"][token["start"] : token["stop"]] == token["token"]
+
+
+def test_a_document_has_its_concepts_and_words(client: httpx.Client, index: Index) -> None:
+    found = client.get("/v1/indexes/docs/documents", params={"id": "d5", "tokens": True}).json()
+    document = index.document("d5")
+    assert (found["title"], found["text"], found["metadata"]) == (document.title, document.text, {"n": 5})
+    ids, _ = index.searcher.documents([index.documents.position("d5")]).of(0)
+    assert sorted(one["id"] for one in found["concepts"]) == sorted(ids.tolist())
+    assert [document.content[one["start"] : one["stop"]] for one in found["tokens"]] == document.content.split()
+    assert client.get("/v1/indexes/docs/documents", params={"id": "d5"}).json()["tokens"] is None
+
+
+def test_several_indexes(client: httpx.Client) -> None:
+    found = client.get("/v1/indexes").json()
+    assert [(one["name"], one["documents"]) for one in found["indexes"]] == [("docs", 40), ("more", 8)]
+    assert found["default"] == "docs"
+    assert len(ask(client, "search", index="more", query=QUERY, k=50)["hits"]) <= 8
+    stats = client.get("/v1/indexes/more").json()
+    assert (stats["name"], stats["path"], stats["documents"]) == ("more", "more.lexent", 8)
+    assert '"docs", "more"' in is_problem(client.get("/v1/indexes/other"), 404)["detail"]
+
+
+# --- errors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "words"),
+    [
+        ("GET", "/v1/nothing", None, 404, "/openapi.json"),
+        ("PATCH", "/v1/indexes", None, 405, "PATCH"),
+        ("GET", "/v1/indexes/docs/documents?id=none", None, 404, "ids look like"),
+        ("GET", "/v1/indexes/docs/documents", None, 422, "query.id"),
+        ("GET", "/v1/indexes/docs/concepts/9999", None, 404, "0 to 95"),
+        ("POST", "/v1/indexes/docs/search", b"{", 422, "JSON"),
+        ("POST", "/v1/indexes/docs/search", {"query": "a", "kk": 1}, 422, "body.kk"),
+        ("POST", "/v1/indexes/docs/search", {"query": "  "}, 422, "type some words"),
+        ("POST", "/v1/indexes/docs/search", {"query": "a", "steer": {"nothing like it": 2}}, 404, "no concept named"),
+        ("POST", "/v1/indexes/docs/search", {"query": "a", "steer": {"#1": -1}}, 422, "body.steer"),
+        (
+            "POST",
+            "/v1/indexes/docs/search",
+            {"query": "a", "filter": {"year": 1}},
+            422,
+            'no document has the field "ye',
+        ),
+        ("POST", "/v1/indexes/docs/search", b'{"query": "\\ud800"}', 422, "JSON"),
+        ("POST", "/v1/indexes/docs/search", b'{"query": "a", "steer": {"#1": NaN}}', 422, "JSON"),
+        ("POST", "/v1/indexes/docs/documents", {"documents": [{"id": "d1", "text": "a"}]}, 422, "upsert"),
+        ("POST", "/v1/indexes/docs/documents", {"documents": [{"id": "x", "text": " "}]}, 422, "some words"),
+        ("DELETE", "/v1/indexes/docs/documents?id=none", None, 404, "none"),
+        ("PUT", "/v1/indexes/docs/concepts/1/label", {"label": "concept 2"}, 422, "already called"),
+        ("PUT", "/v1/indexes/docs/concepts/1/label", {"label": " 12 "}, 422, "number"),
+        ("POST", "/v1/indexes/docs/documents/bulk", {}, 415, "x-ndjson"),
+    ],
+)
+def test_errors_have_one_shape_and_say_what_to_do(
+    client: httpx.Client, method: str, path: str, body: Any, status: int, words: str
+) -> None:
+    raw = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+    headers = {} if raw is None else {"content-type": "application/json"}
+    reply = client.request(method, path, content=raw, headers=headers)
+    assert words in is_problem(reply, status)["detail"]
+
+
+# --- changes -----------------------------------------------------------------------------------------------------
+
+
+def test_added_documents_are_found_and_deleted_ones_are_not(living: httpx.Client) -> None:
+    new = {"id": "new/one", "text": "zebra zebra stripes", "title": "Zebra", "metadata": {"n": 99}}
+    reply = living.post("/v1/indexes/own/documents", json={"documents": [new]})
+    assert reply.json() == {"added": 1, "replaced": 0, "deleted": 0, "documents": 41, "generation": 2}
+    hit = ask(living, "search", index="own", query="zebra stripes")["hits"][0]
+    assert (hit["id"], hit["title"], hit["metadata"]) == ("new/one", "Zebra", {"n": 99})
+    changed = {"documents": [{**new, "text": "giraffe giraffe"}], "upsert": True}
+    assert living.post("/v1/indexes/own/documents", json=changed).json()["replaced"] == 1
+    assert living.get("/v1/indexes/own/documents", params={"id": "new/one"}).json()["text"] == "giraffe giraffe"
+    reply = living.delete("/v1/indexes/own/documents", params={"id": ["new/one", "d3"]})
+    assert (reply.json()["deleted"], reply.json()["documents"]) == (2, 39)
+    is_problem(living.get("/v1/indexes/own/documents", params={"id": "new/one"}), 404)
+
+
+def test_a_bulk_add_tells_of_each_bad_row_and_keeps_the_good_ones(living: httpx.Client) -> None:
+    rows = [
+        '{"id": "a", "text": "zebra"}',
+        '{"id": "b", "text": }',
+        '{"id": "a", "text": "again"}',
+        "",
+        '{"id": "c"}',
+        '{"id": "d1", "text": "is there already"}',
+        '{"id": "e", "text": "giraffe", "metadata": {"n": 1}}',
+    ]
+
+    def body() -> Iterator[bytes]:
+        whole = "\n".join(rows).encode()
+        for start in range(0, len(whole), 7):
+            yield whole[start : start + 7]
+
+    headers = {"content-type": "application/x-ndjson"}
+    reply = living.post("/v1/indexes/own/documents/bulk", content=body(), headers=headers)
+    lines = [json.loads(line) for line in reply.text.splitlines()]
+    assert {line["line"] for line in lines if "line" in line} == {2, 3, 5, 6}
+    assert [line for line in lines if "committed" in line] == [{"committed": 2, "through": 7}]
+    assert lines[-1] == {"done": True, "lines": 7, "added": 2, "replaced": 0, "failed": 4}
+    assert living.get("/v1/indexes/own/documents", params={"id": "e"}).json()["text"] == "giraffe"
+    reply = living.post("/v1/indexes/own/documents/bulk?upsert=true", content=rows[5].encode(), headers=headers)
+    assert json.loads(reply.text.splitlines()[-1]) == {"done": True, "lines": 1, "added": 1, "replaced": 1, "failed": 0}
+
+
+def test_a_name_of_ones_own_lasts_and_can_be_taken_back(living: httpx.Client, tmp_path: Path) -> None:
+    base = "/v1/indexes/own/concepts/5"
+    reply = living.put(f"{base}/label", json={"label": " Rising   dough "})
+    assert (reply.json()["label"], reply.json()["source"], reply.json()["plain"]) == (
+        "Rising dough",
+        "user",
+        "concept 5",
+    )
+    assert living.get(base).json()["label"] == "Rising dough"
+    assert ask(living, "search", index="own", query="king", steer={"rising dough": 4})["concepts"]
+    with Index.open(tmp_path / "own.lexent", encoder=TinyEncoder(), lexicon=small.lexicon()) as other:
+        assert other.lexicon.label(5) == "Rising dough"
+        assert other.lexicon.hash == small.lexicon().hash
+        other.verify()
+    assert living.delete(f"{base}/label").json()["label"] == "concept 5"
+    assert own_names.read(tmp_path / "own.lexent", small.lexicon()) == {}
+
+
+def test_what_another_process_changes_shows_without_a_restart(living: httpx.Client, tmp_path: Path) -> None:
+    with Index.open(tmp_path / "own.lexent", encoder=TinyEncoder(), lexicon=small.lexicon()) as other:
+        other.add([small.Document(id="elsewhere", text="zebra zebra stripes")])
+    end = monotonic() + 10
+    while monotonic() < end:
+        found = ask(living, "search", index="own", query="zebra stripes", k=1)
+        if found["hits"][0]["id"] == "elsewhere":
+            break
+        sleep(0.05)
+    assert found["hits"][0]["id"] == "elsewhere"
+    assert 'lexent_refreshes_total{index="own"} 1.0' in living.get("/metrics").text
+
+
+def test_reads_go_on_while_documents_are_added(living: httpx.Client) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def add(number: int) -> int:
+        document = {"id": f"x{number}", "text": f"zebra number {number}"}
+        return living.post("/v1/indexes/own/documents", json={"documents": [document]}).status_code
+
+    def search(number: int) -> int:
+        body = {"query": f"zebra {number}", "k": 5}
+        return living.post("/v1/indexes/own/search", json=body).status_code
+
+    with ThreadPoolExecutor(12) as pool:
+        added = [pool.submit(add, number) for number in range(15)]
+        found = [pool.submit(search, number) for number in range(150)]
+        assert {one.result() for one in found} == {200}
+        statuses = [one.result() for one in added]
+    assert statuses.count(200) == 15
+    assert living.get("/v1/indexes/own").json()["documents"] == 55
+
+
+def test_metrics_count_by_route(client: httpx.Client) -> None:
+    ask(client, "search", query="counted")
+    text = client.get("/metrics").text
+    assert 'lexent_requests_total{method="POST",route="/v1/indexes/{index}/search",status="200"}' in text
+    assert 'lexent_documents{index="docs"} 40.0' in text
+    assert "lexent_encoded_queries_bucket" in text

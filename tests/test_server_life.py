@@ -1,0 +1,110 @@
+"""A server from its start to its end: what it prints, how it stops, and that nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from commands import furnished, run
+from serving import wait_until_ready
+
+NEW = [{"id": f"new{n}", "text": f"zebra number {n}"} for n in range(5)]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return furnished(tmp_path_factory.mktemp("life"))
+
+
+@contextmanager
+def started(*words: object, **environment: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    """`lexent serve` as a program of its own, at the address that it prints."""
+    command = [sys.executable, "-m", "lexent", "serve", *(str(word) for word in words)]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
+    )
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert line.startswith("serving  "), line
+        address = line.split(" at ")[1].split(";")[0]
+        with httpx.Client(base_url=address, timeout=60) as client:
+            wait_until_ready(client)
+            yield process, client
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=30)
+
+
+def test_a_killed_server_loses_no_acknowledged_write(place: Path) -> None:
+    path = place / "docs.lexent"
+    with started(path, "--port", 0) as (process, client):
+        for document in NEW:
+            assert client.post("/v1/indexes/docs/documents", json={"documents": [document]}).status_code == 200
+        assert client.delete("/v1/indexes/docs/documents", params={"id": "d0"}).status_code == 200
+        assert client.put("/v1/indexes/docs/concepts/7/label", json={"label": "kept"}).status_code == 200
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=10)
+    found = json.loads(run("search", path, "zebra number", "-k", 50, "--json").stdout)
+    assert {document["id"] for document in NEW} <= {hit["id"] for hit in found["hits"]}
+    assert json.loads(run("info", path, "--json").stdout)["documents"] == 40 + 5 - 1
+    assert run("verify", path).exit_code == 0
+    assert "kept" in run("concepts", "show", "7", "--index", path).stdout
+
+
+def test_a_server_that_is_told_to_stop_ends_well(place: Path) -> None:
+    with started(place / "docs.lexent", "--port", 0) as (process, client):
+        assert client.post("/v1/indexes/docs/search", json={"query": "yeast"}).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) in (0, -signal.SIGTERM)
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+
+
+def test_a_taken_port_gives_way_to_the_next(place: Path) -> None:
+    from lexent.errors import InputError
+    from lexent.server.run import listen
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with listen("127.0.0.1", port, others=True) as other:
+            assert port < other.getsockname()[1] < port + 20
+        with pytest.raises(InputError, match=f"port {port} at 127.0.0.1 is taken"):
+            listen("127.0.0.1", port, others=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["nothing.lexent"], 3, "nothing.lexent"),
+        (["docs.lexent", "--host", "0.0.0.0"], 2, "LEXENT_API_KEY"),
+        (["docs.lexent", "--max-k", "0"], 2, "the limit k is 0"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_at_once(
+    place: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int, message: str
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.delenv("LEXENT_API_KEY", raising=False)
+    result = run("serve", "--port", 0, *words)
+    assert (result.exit_code, message in result.stderr) == (code, True), result.stderr
+
+
+def test_a_server_beyond_this_machine_asks_for_its_key(place: Path) -> None:
+    key = "k" * 24
+    with started(place / "docs.lexent", "--port", 0, "--host", "0.0.0.0", LEXENT_API_KEY=key) as (_, client):
+        assert client.get("/v1/indexes").status_code == 401
+        assert client.get("/v1/indexes", headers={"Authorization": f"Bearer {key}"}).status_code == 200

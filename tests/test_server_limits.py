@@ -1,0 +1,332 @@
+"""Who may ask a server, how much, and what is written on every answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+import small
+from lexent.encoders import TinyEncoder
+from lexent.errors import InputError
+from lexent.server.encoding import SharedEncoder
+from lexent.server.settings import Keys, Limits, Settings
+from serving import is_problem, serving
+
+WRITE, READ = "w" * 20, "r" * 20
+SEARCH = "/v1/indexes/docs/search"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("limited") / "docs.lexent"
+    small.build(folder).close()
+    return folder
+
+
+class SlowEncoder(TinyEncoder):
+    """Waits before it encodes a query, until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.going = threading.Event()
+        self.going.set()
+        self.sizes: list[int] = []
+
+    def batches(self, texts: Any, *, kind: Any, level: Any = "tokens", specials: bool = True) -> Any:
+        if kind == "query":
+            self.sizes.append(len(texts))
+            assert self.going.wait(30)
+        yield from super().batches(texts, kind=kind, level=level, specials=specials)
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = monotonic() + 20
+    while not true():
+        assert monotonic() < end
+        sleep(0.005)
+
+
+# --- keys and origins --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def guarded(place: Path) -> Iterator[httpx.Client]:
+    with serving([place], Settings(keys=Keys(write=WRITE, read=READ))) as client:
+        yield client
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {READ}"}])
+def test_without_a_key_nothing_is_told(guarded: httpx.Client, headers: dict[str, str]) -> None:
+    for method, path in (("GET", "/v1/indexes"), ("POST", SEARCH), ("GET", "/metrics"), ("GET", "/openapi.json")):
+        reply = guarded.request(method, path, headers=headers)
+        assert "Authorization: Bearer" in is_problem(reply, 401)["detail"]
+        assert reply.headers["www-authenticate"] == "Bearer"
+    for path in ("/", "/health", "/ready", "/page/app.js"):
+        assert guarded.get(path).status_code == 200
+
+
+def test_a_read_key_reads_and_a_write_key_writes(guarded: httpx.Client) -> None:
+    read, write = {"Authorization": f"Bearer {READ}"}, {"X-API-Key": WRITE}
+    new = {"documents": [{"id": "new", "text": "zebra"}]}
+    assert guarded.post(SEARCH, json={"query": "yeast"}, headers=read).status_code == 200
+    for method, path, body in (
+        ("POST", "/v1/indexes/docs/documents", new),
+        ("POST", "/v1/indexes/docs/documents/bulk", new),
+        ("DELETE", "/v1/indexes/docs/documents?id=d1", None),
+        ("PUT", "/v1/indexes/docs/concepts/1/label", {"label": "mine"}),
+        ("DELETE", "/v1/indexes/docs/concepts/1/label", None),
+    ):
+        assert "LEXENT_API_KEY" in is_problem(guarded.request(method, path, json=body, headers=read), 403)["detail"]
+    assert guarded.post("/v1/indexes/docs/documents", json=new, headers=write).status_code == 200
+    assert guarded.delete("/v1/indexes/docs/documents?id=new", headers=write).status_code == 200
+
+
+def test_keys_are_compared_in_constant_time_and_kept_out_of_sight() -> None:
+    import inspect
+
+    assert "compare_digest" in inspect.getsource(Keys.access)
+    keys = Keys(write=WRITE, read=READ)
+    assert WRITE not in repr(keys)
+    assert [keys.access(given) for given in (WRITE.encode(), READ.encode(), b"", None, b"\xff")] == [
+        *("write", "read", "none", "none", "none")
+    ]
+    assert Keys().access(None) == "write"
+    assert Keys.of({"LEXENT_API_KEY": WRITE, "LEXENT_READ_KEY": ""}) == Keys(write=WRITE)
+    for bad in ({"write": "short"}, {"read": "ü" * 20}, {"write": WRITE, "read": WRITE}):
+        with pytest.raises(InputError):
+            Keys(**bad)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "example.org", "::"])
+def test_beyond_this_machine_a_key_is_needed(host: str) -> None:
+    with pytest.raises(InputError, match="LEXENT_API_KEY"):
+        Settings(host=host)
+    assert not Settings(host=host, keys=Keys(read=READ)).loopback
+    assert Settings(host="localhost").loopback
+    assert Settings(host="::1").loopback
+
+
+def test_other_sites_are_refused(guarded: httpx.Client, place: Path) -> None:
+    key = {"Authorization": f"Bearer {WRITE}"}
+    own = f"http://{guarded.base_url.host}:{guarded.base_url.port}"
+    assert guarded.get("/v1/indexes", headers={**key, "Origin": own}).status_code == 200
+    is_problem(guarded.get("/v1/indexes", headers={**key, "Origin": "http://evil.example"}), 403)
+    is_problem(guarded.get("/v1/indexes", headers={**key, "Origin": "null"}), 403)
+    is_problem(guarded.get("/v1/indexes", headers={**key, "Host": "evil.example"}), 421)
+    reply = guarded.options(SEARCH, headers={"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"})
+    assert reply.status_code == 403
+    assert not [name for name in reply.headers if name.startswith("access-control")]
+    # A form of another site can send text without asking first: it is not read as JSON.
+    plain = guarded.post(SEARCH, content=b'{"query": "a"}', headers={**key, "Content-Type": "text/plain"})
+    is_problem(plain, 422)
+
+
+def test_read_only_refuses_changes_whatever_the_key(place: Path) -> None:
+    with serving([place], Settings(read_only=True)) as client:
+        assert client.get("/v1/indexes").json()["writable"] is False
+        assert client.post(SEARCH, json={"query": "yeast"}).status_code == 200
+        reply = client.post("/v1/indexes/docs/documents", json={"documents": [{"id": "x", "text": "y"}]})
+        assert "--read-only" in is_problem(reply, 403)["detail"]
+
+
+def test_every_answer_has_a_strict_policy(guarded: httpx.Client) -> None:
+    for path in ("/", "/page/app.js", "/v1/indexes", "/nothing", "/health"):
+        headers = guarded.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "http" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+    is_problem(guarded.get("/page/..%2f..%2fapp.py"), 404)
+    is_problem(guarded.get("/page/nothing.js"), 404)
+
+
+# --- limits ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small_server(place: Path) -> Iterator[httpx.Client]:
+    limits = Limits(body=2_000, line=200, query=50, k=5, batch=3)
+    with serving([place], Settings(limits=limits)) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        (SEARCH, {"query": "a" * 51}, 422, "at most 50"),
+        (SEARCH, {"query": "a", "k": 6}, 422, "at most 5"),
+        (SEARCH, {"query": "a", "filter": {"n": list(range(1000))}}, 413, "2,000 bytes"),
+        ("/v1/indexes/docs/explain", {"query": "a" * 51, "document": "d1"}, 422, "at most 50"),
+        ("/v1/indexes/docs/words", {"query": "a" * 51, "documents": []}, 422, "at most 50"),
+        ("/v1/indexes/docs/compare", {"query": "a" * 51}, 422, "at most 50"),
+        (
+            "/v1/indexes/docs/documents",
+            {"documents": [{"id": f"x{n}", "text": "y"} for n in range(4)]},
+            *(422, "documents/bulk"),
+        ),
+    ],
+)
+def test_more_than_is_allowed_is_refused(
+    small_server: httpx.Client, path: str, body: Any, status: int, words: str
+) -> None:
+    assert words in is_problem(small_server.post(path, json=body), status)["detail"]
+
+
+def test_a_body_that_does_not_say_its_size_is_cut_off(small_server: httpx.Client) -> None:
+    def body() -> Iterator[bytes]:
+        yield b'{"query": "'
+        for _ in range(100):
+            yield b"a" * 100
+
+    reply = small_server.post(SEARCH, content=body(), headers={"content-type": "application/json"})
+    assert "2,000 bytes" in is_problem(reply, 413)["detail"]
+
+
+def test_a_bulk_add_commits_in_batches_and_refuses_long_rows(small_server: httpx.Client) -> None:
+    rows = [f'{{"id": "bulk{n}", "text": "zebra"}}' for n in range(7)]
+    rows[2] = f'{{"id": "bulk2", "text": "{"z" * 300}"}}'
+    headers = {"content-type": "application/x-ndjson"}
+    reply = small_server.post("/v1/indexes/docs/documents/bulk", content="\n".join(rows).encode(), headers=headers)
+    lines = [one for one in reply.text.splitlines() if "committed" in one]
+    assert lines == ['{"committed":3,"through":4}', '{"committed":3,"through":7}']
+    assert '{"done":true,"lines":7,"added":6,"replaced":0,"failed":1}' in reply.text
+    ids = [f"bulk{n}" for n in (0, 1, 3)]
+    assert small_server.delete("/v1/indexes/docs/documents", params={"id": ids}).status_code == 200
+
+
+def test_too_many_at_once_are_told_to_come_back(place: Path) -> None:
+    encoder = SlowEncoder()
+    limits = Limits(concurrency=3)
+    with serving([place], Settings(limits=limits), encoder=encoder) as client, ThreadPoolExecutor(8) as pool:
+        encoder.going.clear()
+        replies = [pool.submit(client.post, SEARCH, json={"query": f"zebra {n}"}) for n in range(8)]
+        refused = []
+        for one in replies:
+            try:
+                refused.append(one.result(timeout=3))
+            except TimeoutError:
+                continue
+        encoder.going.set()
+        found = [one.result(timeout=30) for one in replies]
+        assert sorted(one.status_code for one in found) == [200] * 3 + [429] * 5
+        assert len(refused) == 5
+        for one in refused:
+            assert "try again" in is_problem(one, 429)["detail"]
+            assert int(one.headers["retry-after"]) >= 1
+        assert client.post(SEARCH, json={"query": "zebra"}).status_code == 200
+
+
+def test_what_takes_too_long_is_told_so_and_keeps_its_place(place: Path) -> None:
+    encoder = SlowEncoder()
+    limits = Limits(concurrency=1, seconds=0.2)
+    with serving([place], Settings(limits=limits), encoder=encoder) as client:
+        encoder.going.clear()
+        assert "--max-seconds" in is_problem(client.post(SEARCH, json={"query": "slow"}), 504)["detail"]
+        is_problem(client.post(SEARCH, json={"query": "slow"}), 429)  # it is still being worked on
+        encoder.going.set()
+        until(lambda: client.app.state.workers.busy == 0)  # type: ignore[attr-defined]
+        assert client.post(SEARCH, json={"query": "slow"}).status_code == 200
+
+
+def test_before_it_is_ready_a_server_says_so(place: Path) -> None:
+    from starlette.testclient import TestClient
+
+    from lexent.server.app import make
+
+    encoder = SlowEncoder()
+    encoder.going.clear()
+    said = threading.Event()
+    app = make([place], encoder=encoder, lexicon=small.lexicon(), ready=said.set)
+    with TestClient(app, base_url="http://localhost") as client:
+        assert client.get("/health").status_code == 200
+        for reply in (client.get("/ready"), client.get("/v1/indexes"), client.post(SEARCH, json={"query": "a"})):
+            assert reply.status_code == 503
+            assert reply.headers["retry-after"] == "1"
+        encoder.going.set()
+        assert said.wait(30)
+        assert client.get("/ready").status_code == 200
+        assert client.get("/v1/indexes").status_code == 200
+
+
+# --- encoding ----------------------------------------------------------------------------------------------------
+
+
+def test_queries_that_come_together_are_encoded_together() -> None:
+    slow = SlowEncoder()
+    seen: list[int] = []
+    shared = SharedEncoder(slow, observe=lambda size, _: seen.append(size))
+    plain = TinyEncoder()
+
+    def one(text: str) -> Any:
+        (_, states), *_ = shared.batches([text], kind="query")
+        return states.numpy()
+
+    slow.going.clear()
+    texts = [f"zebra number {n}" for n in range(12)]
+    with ThreadPoolExecutor(16) as pool:
+        first = pool.submit(one, "alone")
+        until(lambda: slow.sizes == [1])
+        futures = [pool.submit(one, text) for text in [*texts, texts[0]]]
+        until(lambda: len(shared._queries) == 13)
+        slow.going.set()
+        found = [future.result() for future in futures]
+        assert first.result().shape == (1, 32)
+    assert seen == [1, 12]  # one of them was asked for twice
+    for text, states in zip([*texts, texts[0]], found, strict=True):
+        (_, wanted), *_ = plain.batches([text], kind="query")
+        np.testing.assert_array_equal(states, wanted.numpy())
+    one(texts[3])
+    assert seen == [1, 12]  # remembered
+    shared.close()
+
+
+def test_queries_go_before_documents_that_are_added() -> None:
+    order: list[str] = []
+
+    class Watched(TinyEncoder):
+        def batches(self, texts: Any, *, kind: Any, level: Any = "tokens", specials: bool = True) -> Any:
+            order.append(kind)
+            yield from super().batches(texts, kind=kind, level=level, specials=specials)
+
+    shared = SharedEncoder(Watched())
+    begun = threading.Event()
+
+    def add() -> int:
+        count = 0
+        with shared.in_bulk():
+            for rows, states in shared.batches(["some words"] * 400, kind="document"):
+                begun.set()
+                count += len(rows)
+                assert len(states.offsets) == len(rows) + 1
+        return count
+
+    with ThreadPoolExecutor(1) as pool:
+        adding = pool.submit(add)
+        assert begun.wait(10)
+        list(shared.batches(["a query"], kind="query"))
+        assert adding.result() == 400
+    assert 0 < order.index("query") < 50  # it did not wait for all 50 steps
+    shared.close()
+
+
+def test_an_error_reaches_the_one_who_asked() -> None:
+    class Broken(TinyEncoder):
+        def batches(self, texts: Any, *, kind: Any, level: Any = "tokens", specials: bool = True) -> Any:
+            if "bad" in texts:
+                raise ValueError("bad text")
+            yield from super().batches(texts, kind=kind, level=level, specials=specials)
+
+    shared = SharedEncoder(Broken())
+    with pytest.raises(ValueError, match="bad text"):
+        list(shared.batches(["bad"], kind="query"))
+    assert list(shared.batches(["good"], kind="query"))
+    shared.close()
