@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 import lexent.coders.maxsim as maxsims
+from commands import data, good, run
 from lexent.coders import sparse
 from lexent.coders.checkpoint import CHECKPOINT, write_checkpoint
 from lexent.coders.log import METRICS
@@ -30,6 +32,7 @@ from lexent.corpus.pairs import collection_pairs, title_pairs
 from lexent.encoders import TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError
+from lexent.lexicon import Lexicon, load
 from lexent.search.negatives import bm25_negatives
 from lexent.types import States
 from small import TOPICS
@@ -607,6 +610,78 @@ def test_the_second_autoencoder_can_be_left_out() -> None:
     made = fit(TinyEncoder(), toy().documents, toy(), config=replace(SMALL, whole=False, steps=2))
     assert made.whole is None
     assert "whole_accuracy" not in made.facts
+
+
+def jsonl(path: Path, rows: Sequence[dict[str, str]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def titled(tmp_path: Path) -> Path:
+    """Texts whose titles are words of theirs."""
+    pairs = toy(80)
+    rows = zip(pairs.query, pairs.positive, strict=True)
+    return jsonl(tmp_path / "t.jsonl", [{"title": pairs.queries[a], "text": pairs.documents[b]} for a, b in rows])
+
+
+FLAGS = ("--recipe", "ssr", "--encoder", "tiny", "--latents", 64, "--k", 4, "--whole-latents", 32, "--whole-k", 4)
+
+
+def test_the_command_trains_names_saves_and_tells(titled: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    small = ("--steps", 6, "--batch", 8, "--sentences", 0, "--passes", 4)
+    found = data("train", titled, "--out", out, *FLAGS, *small)
+    lexicon = load(out)
+    assert found["hash"] == lexicon.hash
+    assert found["concepts"] == lexicon.size == len(lexicon.concepts) > lexicon.token_size
+    assert lexicon.info.match == "maxsim"
+    assert found["training"]["pairs"] == 80
+    assert found["training"]["negatives_a_query"] > 0
+    assert (found["training"]["gamma"], found["training"]["step"]) == (0.05, 6)
+    labels = [concept.label for concept in lexicon.concepts]
+    assert all(label.startswith("about ") for label in labels[lexicon.token_size :])
+    card = (out / "README.md").read_text()
+    assert "of whole texts, from a second autoencoder with k = 4" in card
+    assert "Trained on pairs" in card
+    assert "| gamma | 0.05 |" in card
+    assert {path.name for path in tmp_path.iterdir()} == {"mine", "t.jsonl"}
+    index = tmp_path / "index"
+    good("index", titled, "--out", index, "--encoder", "tiny", "--lexicon", out, "--recipe", "ssr-cls")
+    assert data("search", index, "dough oven")["hits"]
+
+
+def test_pairs_are_prepared_for_another_machine(titled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pairs.npz"
+    good(
+        "train", titled, "--out", file, "--recipe", "ssr", "--encoder", "tiny", "--negatives", "bm25,dense", "--prepare"
+    )
+    pairs = Pairs.load(file)
+    assert len(pairs) == 80
+    assert pairs.negatives.shape[1] > 30
+    assert ((pairs.negatives >= 0).sum(axis=1) > 0).all()
+    for query, answers in enumerate(pairs.answers()):
+        assert not set(pairs.negatives[query].tolist()) & set(answers.tolist())
+    start = Lexicon.random(TinyEncoder(), size=64, k=4, whole=32).save(tmp_path / "start")
+    out = tmp_path / "mine"
+    more = ("--pairs", file, "--start", start, "--steps", 2, "--batch", 8, "--sentences", 0)
+    found = data("train", titled, "--out", out, *FLAGS, *more)
+    assert found["training"]["start"] == load(start).hash
+
+
+def test_the_command_says_what_does_not_fit(titled: Path, tmp_path: Path) -> None:
+    def refused(*arguments: object) -> str:
+        result = run("train", titled, "--out", tmp_path / "x", "--encoder", "tiny", *arguments)
+        assert result.exit_code == 2
+        return " ".join(result.stderr.split())
+
+    assert "--gamma was given, but it is of learning from pairs: add --recipe ssr" in refused("--gamma", 1)
+    assert "--level was given, but --recipe ssr decides it" in refused("--recipe", "ssr", "--level", "pooled")
+    assert "reads pooled states" in refused("--recipe", "clsr", "--level", "tokens")
+    assert "allowed: bm25, dense" in refused("--recipe", "ssr", "--negatives", "tfidf")
+    assert "end it with .npz" in refused("--recipe", "ssr", "--prepare")
+    folder = collection(tmp_path / "some")
+    assert "for measuring" in refused("--recipe", "ssr", "--pairs", folder, "--split", "test")
 
 
 def test_wrong_settings_are_refused() -> None:

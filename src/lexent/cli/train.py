@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from lexent.cli import options
+from lexent.cli import train_ssr as ssr
 from lexent.cli.console import command, say, say_next, show, show_json
 from lexent.cli.failures import INTERRUPTED, error_line
 from lexent.cli.fields import help_of
@@ -21,10 +22,9 @@ Level = Literal["tokens", "pooled"]
 Architecture = Literal["topk", "batchtopk"]
 
 
-def _setting(flag: str, field: str) -> typer.models.OptionInfo:
-    found: typer.models.OptionInfo = typer.Option(
-        flag, help=help_of(_FILE, "TrainConfig", field, default=True), show_default=False
-    )
+def _setting(flag: str, field: str, more: str = "") -> typer.models.OptionInfo:
+    told = f"{help_of(_FILE, 'TrainConfig', field, default=True)} {more}".strip()
+    found: typer.models.OptionInfo = typer.Option(flag, help=told, show_default=False)
     return found
 
 
@@ -34,16 +34,33 @@ def train(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder of the new lexicon.")],
     encoder: options.EncoderName = None,
-    latents: Annotated[int | None, _setting("--latents", "d_sae")] = None,
-    k: Annotated[int | None, _setting("--k", "k")] = None,
-    passes: Annotated[int, typer.Option("--passes", help="How often every text is seen.")] = 3,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe",
+            help="The recipe to train for. ssr learns from pairs of queries and documents too; of others the level "
+            "is taken.",
+            show_default=False,
+        ),
+    ] = None,
+    latents: Annotated[int | None, _setting("--latents", "d_sae", "With --recipe ssr: 16,384.")] = None,
+    k: Annotated[int | None, _setting("--k", "k", "With --recipe ssr: 32.")] = None,
+    passes: Annotated[
+        int | None,
+        typer.Option("--passes", help="How often every text is seen. Default: 3, and 2 before the pairs of ssr."),
+    ] = None,
     sentences: Annotated[
         int, typer.Option("--sentences", help="Learn from up to this many sentences of each text, too.")
     ] = 4,
-    batch: Annotated[int | None, _setting("--batch", "batch")] = None,
+    batch: Annotated[int | None, _setting("--batch", "batch", "With --recipe ssr: pairs a step, 64.")] = None,
     lr: Annotated[float | None, _setting("--lr", "lr")] = None,
     seed: Annotated[int | None, _setting("--seed", "seed")] = None,
-    level: Annotated[Level, typer.Option("--level", help="Learn from a state per token, or one per text.")] = "tokens",
+    level: Annotated[
+        Level | None,
+        typer.Option(
+            "--level", help="Learn from a state per token, or one per text. Default: tokens.", show_default=False
+        ),
+    ] = None,
     bits: Annotated[int, typer.Option("--bits", help="Precision of the stored matrices: 32, or 8 for a quarter.")] = 32,
     sample: Annotated[
         int | None,
@@ -66,6 +83,27 @@ def train(
             show_default=False,
         ),
     ] = None,
+    pairs: ssr.PairSources = None,
+    split: ssr.Split = "train",
+    asking: ssr.Asking = 0,
+    negatives: ssr.Negatives = "bm25",
+    prepare: ssr.Prepare = False,
+    start: ssr.Start = None,
+    steps: ssr.Steps = None,
+    epochs: ssr.Epochs = None,
+    hard: ssr.Hard = None,
+    whole: ssr.Whole = None,
+    whole_latents: ssr.WholeLatents = None,
+    whole_k: ssr.WholeK = None,
+    unfreeze: ssr.Unfreeze = False,
+    encoder_lr: ssr.EncoderLr = None,
+    k_from: ssr.KFrom = None,
+    wide: ssr.Wide = None,
+    alpha: ssr.Alpha = None,
+    beta: ssr.Beta = None,
+    gamma: ssr.Gamma = None,
+    temperature: ssr.Temperature = None,
+    whole_temperature: ssr.WholeTemperature = None,
     text: options.TextColumn = None,
     title: options.TitleColumn = None,
     overwrite: options.Overwrite = False,
@@ -73,13 +111,30 @@ def train(
 ) -> None:
     """Train a lexicon: learn concepts from an encoder's states on your texts, and name them.
 
-    A run that was interrupted goes on where it was when the same command is typed again.
+    With --recipe ssr its codes also learn from pairs of queries and documents, to be compared token by token. A run
+    that was interrupted goes on where it was when the same command is typed again.
     """
+    from lexent import recipes
     from lexent.corpus import texts as read_texts
 
     if bits not in (8, 32):
         raise InputError(f"bits is {bits}; allowed: 8, 32")
-    start = perf_counter()
+    for_pairs: dict[str, Any] = {"pairs": pairs, "prepare": prepare or None, "start": start, "steps": steps}
+    for_pairs |= {"epochs": epochs, "hard": hard, "whole": whole, "whole-latents": whole_latents, "whole-k": whole_k}
+    for_pairs |= {"unfreeze": unfreeze or None, "encoder-lr": encoder_lr, "k-from": k_from, "wide": wide}
+    for_pairs |= {"alpha": alpha, "beta": beta, "gamma": gamma, "temperature": temperature}
+    for_pairs |= {"whole-temperature": whole_temperature}
+    chosen = recipes.get(recipe) if recipe is not None else None
+    with_pairs = chosen is not None and chosen.match == "maxsim"
+    if with_pairs:
+        _refuse({"level": level, "architecture": architecture}, f"--recipe {recipe} decides it")
+    else:
+        _refuse(for_pairs, "it is of learning from pairs: add --recipe ssr")
+        if chosen is not None:
+            if level not in (None, chosen.level):
+                raise InputError(f"--recipe {recipe} reads {chosen.level} states; leave --level {level} out")
+            level = chosen.level
+    begin = perf_counter()
     given = read_texts(texts, text=text, title=title)
     count = given.count()
     held = sampled(given, sample, count=count) if sample is not None else list(given)
@@ -90,37 +145,70 @@ def train(
     from lexent.encoders import DEFAULT
     from lexent.lexicon.train import train as run
 
-    settings: dict[str, object] = {"d_sae": latents, "k": k, "batch": batch, "lr": lr, "seed": seed}
-    settings |= {"tied": tied, "architecture": architecture}
-    config = TrainConfig.for_level(level, **{name: value for name, value in settings.items() if value is not None})
+    settings: dict[str, Any] = {"d_sae": latents, "k": k, "batch": batch, "lr": lr, "seed": seed, "tied": tied}
     try:
         with Meter("") as meter:
-            lexicon = run(
-                held,
-                out=out,
-                encoder=encoder or DEFAULT,
-                level=level,
-                config=config,
-                passes=passes,
-                sentences=sentences,
-                bits=8 if bits == 8 else 32,
-                overwrite=overwrite,
-                progress=lambda stage, done, detail: meter.update(stage, done, 1.0, detail),
-            )
+            if with_pairs:
+                settings |= {"pretrain": passes, "steps": steps, "epochs": epochs, "hard": hard, "whole": whole}
+                settings |= {"whole_d_sae": whole_latents, "whole_k": whole_k, "encoder_lr": encoder_lr}
+                settings |= {"freeze": not unfreeze, "k_from": k_from, "wide": wide, "alpha": alpha, "beta": beta}
+                settings |= {"gamma": gamma, "temperature": temperature, "whole_temperature": whole_temperature}
+                found = ssr.run(
+                    held,
+                    texts,
+                    out=out,
+                    encoder=encoder,
+                    settings=settings,
+                    sources=pairs or [],
+                    split=split,
+                    asking=asking,
+                    negatives=negatives,
+                    prepare=prepare,
+                    start=start,
+                    sentences=sentences,
+                    bits=bits,
+                    overwrite=overwrite,
+                    meter=meter,
+                )
+                if found is None:
+                    return
+                lexicon = found
+            else:
+                settings["architecture"] = architecture
+                kept = {name: value for name, value in settings.items() if value is not None}
+                lexicon = run(
+                    held,
+                    out=out,
+                    encoder=encoder or DEFAULT,
+                    level=level or "tokens",
+                    config=TrainConfig.for_level(level or "tokens", **kept),
+                    passes=3 if passes is None else passes,
+                    sentences=sentences,
+                    bits=8 if bits == 8 else 32,
+                    overwrite=overwrite,
+                    progress=lambda stage, done, detail: meter.update(stage, done, 1.0, detail),
+                )
     except KeyboardInterrupt:
         error_line("interrupted; type the same command again to go on from the last checkpoint")
         raise typer.Exit(INTERRUPTED) from None
-    seconds = perf_counter() - start
+    seconds = perf_counter() - begin
     if json:
         facts = {"path": str(out), "name": lexicon.name, "concepts": lexicon.size, "hash": lexicon.hash}
         show_json({**facts, "training": lexicon.info.training, "seconds": round(seconds, 3)})
         return
     show(f"trained  {lexicon.size:,} named concepts for {lexicon.encoder_id}, {seconds:,.0f} s -> {out}")
-    with_encoder = ["--encoder", encoder] if encoder else []
+    used = lexicon.encoder_id if unfreeze else encoder
+    more = [*(["--encoder", used] if used else []), *(["--recipe", recipe] if recipe is not None else [])]
     say_next(
         command("lexent", "concepts", "list", "--lexicon", out),
-        command("lexent", "index", texts[0], *with_encoder, "--lexicon", out),
+        command("lexent", "index", texts[0], *more, "--lexicon", out),
     )
+
+
+def _refuse(given: dict[str, Any], why: str) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"--{name} was given, but {why}")
 
 
 def sampled(texts: Iterable[str], size: int, *, count: int | None) -> list[str]:

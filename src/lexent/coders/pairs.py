@@ -121,9 +121,14 @@ class Pairs:
                 query, positive, source, negatives = (file[name].astype(np.int64) for name in _NUMBERS)
                 return Pairs(queries, documents, query, positive, source, negatives)
         except FileNotFoundError as error:
-            raise NotFoundError(f'no file of pairs at "{path}"; make one: --prepare {path}') from error
+            raise NotFoundError(
+                f'no file of pairs at "{path}"; make one: lexent train TEXTS --recipe ssr --prepare --out {path}'
+            ) from error
         except (OSError, ValueError, KeyError, BadZipFile) as error:
-            raise ArtifactError(f"{path} is no file of pairs ({error}); make it again: --prepare {path}") from error
+            raise ArtifactError(
+                f"{path} is no file of pairs ({error}); "
+                f"make it again: lexent train TEXTS --recipe ssr --prepare --out {path}"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)

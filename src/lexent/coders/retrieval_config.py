@@ -26,7 +26,7 @@ class RetrievalConfig:
     pretrain: int = 2
     """Passes over the texts that train reconstruction alone, before the pairs."""
     pretrain_batch: int = 4096
-    """States a step of these passes."""
+    """States a step of these passes; fewer where there are few texts."""
     pretrain_lr: float = 1e-3
     """Peak learning rate of these passes."""
     batch: int = 64
@@ -38,7 +38,7 @@ class RetrievalConfig:
     lr: float = 1e-3
     """Peak learning rate over the pairs: linear warm-up, then a cosine to 0."""
     encoder_lr: float = 2e-5
-    """The same for the encoder, where it is trained."""
+    """Peak learning rate of the encoder, where it is trained."""
     weight_decay: float = 0.01
     """AdamW's weight decay."""
     warm_up: float = 0.05

@@ -13,8 +13,8 @@ from lexent.coders.topk import top_latents
 
 WIDE = 4
 """The second reconstruction has this many times the latents of the first."""
-ROWS = 16_384
-"""States whose pre-activations are held at a time."""
+NUMBERS = {"cpu": 2**26, "cuda": 2**29}
+"""Pre-activations that are held at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,11 @@ class RetrievalModel(TopKModel):
     @torch.no_grad()
     def _selected(self, centred: torch.Tensor, k: int, autocast: bool) -> torch.Tensor:
         rows = self.encoder_rows()
+        step = max(1, NUMBERS.get(centred.device.type, NUMBERS["cpu"]) // len(rows))
         parts = []
         with torch.autocast(centred.device.type, dtype=torch.bfloat16, enabled=autocast):
-            for start in range(0, len(centred), ROWS):
-                pre = F.linear(centred[start : start + ROWS], rows, self.b_enc)
+            for start in range(0, len(centred), step):
+                pre = F.linear(centred[start : start + step], rows, self.b_enc)
                 parts.append(top_latents(pre, k))
         return torch.cat(parts) if parts else torch.empty(0, k, dtype=torch.long, device=centred.device)
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-CHUNK = 2**24
+CHUNK = {"cpu": 2**24, "cuda": 2**28}
 """Numbers that are gathered at a time."""
 DENSE = 2**30
 """Numbers of a dense matrix of coefficients at a time, on a GPU."""
@@ -60,7 +60,7 @@ class _Weighted(torch.autograd.Function):
 
 
 def _products(x: torch.Tensor, rows: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    step = max(1, CHUNK // max(1, ids.shape[1] * x.shape[1]))
+    step = max(1, CHUNK.get(x.device.type, CHUNK["cpu"]) // max(1, ids.shape[1] * x.shape[1]))
     parts = [
         torch.einsum("nd,nkd->nk", x[start : start + step], rows[ids[start : start + step]])
         for start in range(0, len(x), step)

@@ -31,11 +31,13 @@ def named_lexicon(
     encoder: Encoder,
     info: LexiconInfo,
     whole: SparseAutoencoder | None = None,
+    whole_texts: Sequence[str] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Lexicon:
     """Name the latents by what they fire on in the texts; latents that never fire are dropped.
 
-    whole: a second autoencoder, for the vectors of whole texts. progress is told of every text once for each.
+    whole: a second autoencoder, for the vectors of whole texts; whole_texts: what it is named on, where not the same.
+    progress is told of the texts of both.
     """
     if info.level == "pooled":
         concepts = name_topics(texts, encoder=encoder, sae=sae, progress=progress)
@@ -45,7 +47,8 @@ def named_lexicon(
     sae, named = _alive(sae, concepts)
     if whole is None:
         return Lexicon(sae, Concepts(named), info)
-    whole, topics = _alive(whole, name_topics(texts, encoder=encoder, sae=whole, progress=progress))
+    found = name_topics(texts if whole_texts is None else whole_texts, encoder=encoder, sae=whole, progress=progress)
+    whole, topics = _alive(whole, found)
     about = [replace(topic, id=len(named) + topic.id, label=ABOUT + topic.label) for topic in topics]
     return Lexicon(sae, Concepts([*named, *about]), info, whole=whole)
 

@@ -134,13 +134,19 @@ def card(lexicon: Lexicon) -> str:
     config, info = lexicon.sae.config, lexicon.info
     kinds = [concept.category for concept in lexicon.concepts]
     shares = ", ".join(f"{kinds.count(kind) / len(kinds):.0%} {kind}" for kind in ("lexical", "narrow", "broad"))
+    both = ""
+    if lexicon.whole is not None:
+        count, k = lexicon.whole.config.d_sae, lexicon.whole.config.k
+        both = f" {count:,} of the concepts are of whole texts, from a second autoencoder with k = {k}."
+    if info.match == "maxsim":
+        both += " Trained on pairs of queries and documents, to be compared token by token (MaxSim): recipe `ssr`."
     settings = "\n".join(f"| {key} | {value} |" for key, value in info.training.items())
     return f"""# Lexicon {info.name}
 
 {lexicon.size:,} named concepts over the {info.level.removesuffix("s")} states of `{info.encoder_id}` (fingerprint
 `{info.encoder_fingerprint}`), {config.d_in} wide: a {config.architecture} sparse autoencoder with k = {config.k},
 {"tied" if config.tied else "untied"}, {config.bits}-bit weights. Names come from the words that a latent fires on,
-without a language model: {shares}.
+without a language model: {shares}.{both}
 
 | setting | value |
 |---|---|

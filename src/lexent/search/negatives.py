@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from lexent.coders.negatives import DEPTH, SKIPPED, STEP, chosen
+from lexent.coders.negatives import DEPTH, SKIPPED, STEP, chosen, dense_negatives, joined
+from lexent.errors import InputError
 from lexent.search.lexical import RECIPE, counts, words
 from lexent.search.searcher import Searcher
 
@@ -15,6 +16,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lexent.coders.pairs import Pairs
+    from lexent.encoders import Encoder
+
+Miner = Literal["bm25", "dense"]
+"""How hard negatives are found: by words, or by the encoder's vectors."""
+
+
+def mined(
+    pairs: Pairs, miners: Sequence[str], *, encoder: Encoder, progress: Callable[[float], None] | None = None
+) -> Pairs:
+    """The pairs with hard negatives of each kind asked for; those that have some already stay as they are."""
+    unknown = [miner for miner in miners if miner not in get_args(Miner)]
+    if unknown:
+        raise InputError(f'no way to find negatives is called "{unknown[0]}"; allowed: {", ".join(get_args(Miner))}')
+    if not miners or pairs.negatives.shape[1]:
+        return pairs
+    found = []
+    for miner in dict.fromkeys(miners):
+        if miner == "bm25":
+            found.append(bm25_negatives(pairs, progress=progress))
+        else:
+            found.append(dense_negatives(pairs, encoder, progress=progress))
+    return pairs.with_negatives(joined(found))
 
 
 def bm25_negatives(

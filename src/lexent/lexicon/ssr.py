@@ -1,0 +1,110 @@
+"""From texts and pairs to a lexicon for MaxSim on disk: train its codes for retrieval, name them, save all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lexent.artifact import check_target, disk_errors
+from lexent.encoders.encoder import DEFAULT, Encoder, load
+from lexent.errors import InputError
+from lexent.lexicon.lexicon import Lexicon, LexiconInfo
+from lexent.lexicon.train import Report, card, with_sentences
+
+if TYPE_CHECKING:
+    from lexent.coders.pairs import Pairs
+    from lexent.coders.retrieval_config import RetrievalConfig
+
+
+def train_ssr(
+    texts: Iterable[str],
+    pairs: Pairs,
+    *,
+    out: str | Path,
+    encoder: Any = DEFAULT,
+    config: RetrievalConfig | None = None,
+    start: Lexicon | None = None,
+    sentences: int = 4,
+    bits: Literal[8, 32] = 32,
+    name: str | None = None,
+    overwrite: bool = False,
+    progress: Report | None = None,
+) -> Lexicon:
+    """Train a lexicon for MaxSim and save it to the folder `out`.
+
+    First its autoencoders learn to rebuild the states of the texts, then to tell a query's documents from others. A run
+    that is stopped goes on from its last checkpoint, in the folder `out` + ".training", when the same call is made
+    again. start: a lexicon of the encoder to begin with, in place of the passes over texts. An encoder that is trained
+    too is saved as a sentence-transformers model in the folder `out` + "-encoder".
+    """
+    from lexent.coders.retrieval_config import RetrievalConfig
+    from lexent.coders.retrieval_run import fit
+    from lexent.lexicon.naming import named_lexicon
+
+    out, config = Path(out), config or RetrievalConfig()
+    check_target(out, kind="lexicon", overwrite=overwrite)
+    beside = out.with_name(out.name + "-encoder")
+    if not config.freeze and beside.exists() and not overwrite:
+        raise InputError(f'the encoder would be saved to "{beside}", which exists; replace it with --overwrite')
+    held = [text for text in texts if text.strip()]
+    if not held:
+        raise InputError("there is no text to train on; give files with prose: lexent train TEXTS --out DIR")
+    model = load(encoder)
+    if start is not None:
+        start.check(model, level="tokens")
+    lessons = with_sentences(held, sentences, seed=config.seed)
+    folder = out.with_name(out.name + ".training")
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    made = fit(
+        model,
+        lessons,
+        pairs,
+        config=config,
+        start=start.sae if start is not None else None,
+        start_whole=start.whole if start is not None else None,
+        folder=folder,
+        bits=bits,
+        progress=progress,
+    )
+    trained = model if made.learner is None else _saved(made.learner, beside)
+    facts: dict[str, Any] = {"texts": len(held), "sentences": len(lessons) - len(held), "pairs": len(pairs)}
+    facts |= {"negatives_a_query": round(float((pairs.negatives >= 0).sum(axis=1).mean()), 1)}
+    facts |= {"start": start.hash} if start is not None else {}
+    facts |= {**asdict(config), "d_sae": made.tokens.config.d_sae, **made.facts}
+    info = LexiconInfo(name or out.name, trained.id, trained.fingerprint, "tokens", facts, "maxsim")
+    whole_texts = list(dict.fromkeys(lessons))  # short texts say best what the concepts of whole texts are about
+    total, done = len(held) + (len(whole_texts) if made.whole is not None else 0), 0
+
+    def counted(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress("name", done / total, f"{done:,} texts")
+
+    lexicon = named_lexicon(
+        made.tokens,
+        held,
+        encoder=trained,
+        info=info,
+        whole=made.whole,
+        whole_texts=whole_texts,
+        progress=counted,
+    )
+    lexicon.save(out, card=card(lexicon), overwrite=overwrite)
+    shutil.rmtree(folder, ignore_errors=True)
+    return lexicon
+
+
+def _saved(learner: Any, folder: Path) -> Encoder:
+    """The trained encoder, written beside its folder, renamed, and opened again as a search would."""
+    beside = folder.with_name(f".{folder.name}.new")
+    with disk_errors(folder):
+        shutil.rmtree(beside, ignore_errors=True)
+        learner.save_pretrained(str(beside))
+        shutil.rmtree(folder, ignore_errors=True)
+        beside.rename(folder)
+    return load(str(folder))
