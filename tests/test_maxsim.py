@@ -15,6 +15,8 @@ import small
 from lexent import recipes
 from lexent.encoders import ArrayEncoder, TinyEncoder
 from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError
+from lexent.evaluation import Collection, evaluate
+from lexent.evaluation.systems import Bench
 from lexent.indexing import maxsim_reference as reference
 from lexent.indexing import scale
 from lexent.indexing.segment import Segment
@@ -396,12 +398,12 @@ def test_what_needs_encoding_again_is_refused(tmp_path: Path, setting: str, valu
 
 
 def test_settings_that_do_not_go_together() -> None:
-    for settings in ({"whole": 1.0}, {"adaptive_k": True}):
+    for alone in ({"whole": 1.0}, {"adaptive_k": True}, {"fast": True}):
         with pytest.raises(InputError, match="unless match is maxsim"):
-            recipes.get("latent-terms").changed(**settings)
-    for settings in ({"pool": "sum"}, {"level": "pooled"}, {"power": 0.5}, {"match": "tokens"}):
+            recipes.get("latent-terms").changed(**alone)
+    for other in ({"pool": "sum"}, {"level": "pooled"}, {"power": 0.5}, {"match": "tokens"}):
         with pytest.raises(InputError, match="allowed"):
-            SSR.changed(**settings)
+            SSR.changed(**other)
 
 
 def test_texts_without_tokens_are_never_found(tmp_path: Path) -> None:
@@ -429,6 +431,29 @@ def test_documents_of_many_parts(tmp_path: Path) -> None:
     assert max(parts) == PART
 
 
+# --- evaluation --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("recipe", ["ssr", "ssr-cls", "ssr++"])
+def test_evaluation_ranks_as_an_index_does(tmp_path: Path, recipe: str) -> None:
+    """From the cache too, under other weights than those it was filled with."""
+    docs = small.documents(40)
+    asked = {"q1": "yeast dough", "q2": "the king and a rook", "q3": "dream at night"}
+    collection = Collection("small", docs, asked, {"q1": {"d0": 1}, "q2": {"d2": 1}, "q3": {"d3": 1}})
+    bench = Bench(encoder=TinyEncoder(), lexicon=lexicon())
+    for changes in ({}, {"function_words": 0.3, "idf": "lucene"}):
+        chosen = recipes.get(recipe).changed(**changes)
+        run = bench.recipe(chosen).run(collection, depth=20)
+        index = build(tmp_path / "a", docs, recipe=chosen, overwrite=True)
+        for name, text in asked.items():
+            assert run[name] == {hit.id: hit.score for hit in index.search(text, k=20)}
+    report = evaluate(collection, recipe=["latent-terms", chosen], encoder=TinyEncoder(), lexicon=lexicon())
+    assert report.setting["recipes"][recipe]["match"] == "maxsim"
+    assert report.systems[recipe]["R@100"] == 1
+    with pytest.raises(MismatchError, match="matches tokens, and this looks at concepts of whole documents"):
+        evaluate(collection, recipe=chosen, encoder=TinyEncoder(), lexicon=lexicon(), feedback=3)
+
+
 # --- vectors -----------------------------------------------------------------------------------------------------
 
 
@@ -450,7 +475,7 @@ def test_dense_search_is_the_cosine(tmp_path: Path) -> None:
     index.compact()
     assert index.dense_search("comet dust", k=5) == found
     plain = small.build(tmp_path / "b")
-    with pytest.raises(NotFoundError, match="keeps no vectors; build it with them: .* --with dense"):
+    with pytest.raises(NotFoundError, match=r"keeps no vectors; build it with them: .* --with dense"):
         plain.dense_search("comet")
     with pytest.raises(InputError, match='built with "sparse"; allowed: dense, lexical'):
         small.build(tmp_path / "c", extras=["sparse"])

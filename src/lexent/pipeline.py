@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.errors import MismatchError
 from lexent.types import Kind, RowCodes, SparseVectors, States
 
 if TYPE_CHECKING:
@@ -67,6 +68,11 @@ def coded(
     from lexent.encoders.encoder import batches_with_whole
 
     lexicon.check(encoder, level=recipe.level)
+    if recipe.whole and lexicon.whole is None:  # said before anything is encoded
+        raise MismatchError(
+            f'the recipe "{recipe.name}" codes whole texts beside tokens, and the lexicon "{lexicon.name}" has no '
+            "concepts for those; take another recipe, for example ssr, or a lexicon that has them"
+        )
     parts: Iterator[tuple[NDArray[np.int64], States, States | None]]
     if recipe.level == "tokens" and (vectors or recipe.whole):
         parts = batches_with_whole(encoder, texts, kind=kind, specials=recipe.specials)

@@ -73,6 +73,8 @@ class Recipe:
     """match: concepts of whole documents, or maxsim: each token of a query and the token of a document most like it."""
     whole: float = 0.0
     """match: for maxsim, weight of the concepts of the text as a whole, beside its tokens'; 0 leaves them out."""
+    fast: bool = False
+    """match: for maxsim, score only candidates, found by the four strongest concepts of each token: approximate."""
 
     def __post_init__(self) -> None:
         _check(self.k >= 1, "k", self.k, "1 or more")
@@ -101,6 +103,7 @@ class Recipe:
         if self.match == "documents":
             _check(self.whole == 0, "whole", self.whole, "0, unless match is maxsim")
             _check(not self.adaptive_k, "adaptive_k", self.adaptive_k, "false, unless match is maxsim")
+            _check(not self.fast, "fast", self.fast, "false, unless match is maxsim")
             return
         _check(self.level == "tokens", "level", self.level, "tokens, where match is maxsim")
         _check(self.pool == "max", "pool", self.pool, "max, where match is maxsim")
@@ -153,7 +156,7 @@ def _check(good: bool, name: str, given: object, allowed: str) -> None:
 
 TUNABLE = (
     *("k1", "b", "idf", "formula", "k2", "power", "query_power", "function_words", "emphasis", "query_k"),
-    *("document_cap", "query_cap", "prune", "adaptive_k", "whole"),
+    *("document_cap", "query_cap", "prune", "adaptive_k", "whole", "fast"),
 )
 """Settings that can change without encoding the documents again."""
 
@@ -187,7 +190,7 @@ def _clsr(name: str, *, k: int, cap: int, weighting: BM25) -> Recipe:
     return Recipe(name, level="pooled", k=k, power=1.0, query_power=None, weighting=weighting, document_cap=cap)
 
 
-def _ssr(name: str, *, whole: float = 0.0) -> Recipe:
+def _ssr(name: str, *, whole: float = 0.0, fast: bool = False) -> Recipe:
     """Sparse codes of tokens, each of length 1, compared by MaxSim: the sum over a query's tokens of the best match."""
     return Recipe(
         name,
@@ -201,6 +204,7 @@ def _ssr(name: str, *, whole: float = 0.0) -> Recipe:
         weighting=BM25(idf="none", formula="dot"),
         match="maxsim",
         whole=whole,
+        fast=fast,
     )
 
 
@@ -210,6 +214,7 @@ _ALL = (
     _clsr("clsr-efficient", k=32, cap=40, weighting=BM25(k1=1.0, b=1.0, idf="clsr", k2=5.0)),
     _ssr("ssr"),
     _ssr("ssr-cls", whole=1.0),
+    _ssr("ssr++", fast=True),
 )
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 

@@ -18,7 +18,7 @@ from lexent.evaluation.fused import Fused, Recorded
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.report import Gain, Report
 from lexent.evaluation.runs import Run
-from lexent.evaluation.systems import BASELINES, Bench, Dense, EncoderLike, Latent, LexiconLike, System
+from lexent.evaluation.systems import BASELINES, Bench, Dense, EncoderLike, Latent, LexiconLike, System, TokenMatch
 from lexent.recipes import Recipe
 from lexent.search.feedback import Feedback
 from lexent.search.fusion import WEIGHTS, Fusion, Method
@@ -138,17 +138,17 @@ def _systems(
     bench = Bench(encoder=encoder, lexicon=lexicon)
     if bench.given is not None and chosen and bench.given.info.level not in {recipe.level for recipe in chosen}:
         bench.given.check(bench.encoder, level=chosen[0].level)
-    latent = [bench.latent(recipe) for recipe in chosen]
-    learned = [Expanded(system, feedback) for system in latent] if feedback else []
-    return [*latent, *learned, *(bench.system(name) for name in baselines)]
+    own = [bench.recipe(recipe) for recipe in chosen]
+    learned = [Expanded(bench.latent(recipe), feedback) for recipe in chosen] if feedback else []
+    return [*own, *learned, *(bench.system(name) for name in baselines)]
 
 
 def _setting(systems: Sequence[System]) -> dict[str, Any]:
     """What the systems use; of several recipes, each by its name."""
     found: dict[str, Any] = {}
-    latent = [system for system in systems if isinstance(system, Latent)]
+    latent = [system for system in systems if isinstance(system, Latent | TokenMatch)]
     for system in systems:
-        if isinstance(system, Latent | Dense):
+        if isinstance(system, Latent | TokenMatch | Dense):
             found["encoder"] = system.encoder.id
     if len(latent) == 1:
         found |= {"recipe": latent[0].recipe.to_dict(), "lexicon": latent[0].lexicon.hash}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from lexent import recipes
-from lexent.errors import NotFoundError
+from lexent.errors import MismatchError, NotFoundError
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import Run, from_top
@@ -18,6 +18,8 @@ from lexent.types import Kind, SparseVectors
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
+    from lexent.search.maxsim import MaxSim
+    from lexent.search.query import Query
     from lexent.search.searcher import Searcher
 
 BASELINES = ("dense", "bm25")
@@ -103,6 +105,48 @@ class Latent:
         return from_top(collection, found.positions, scores=found.scores, depth=depth)
 
 
+@dataclass(frozen=True, slots=True)
+class TokenMatch:
+    """A recipe that matches tokens: MaxSim by the index's own kernels; candidates first where the recipe is fast."""
+
+    recipe: Recipe
+    lexicon: Lexicon
+    encoder: Encoder
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.recipe.name
+
+    def matcher(self, collection: Collection, *, progress: Progress | None = None) -> MaxSim:
+        """The collection's documents, packed as an index packs them; the codes come from the cache where they are."""
+        from lexent.evaluation import token_codes
+        from lexent.indexing.segment import Segment
+        from lexent.search.maxsim import MaxSim
+        from lexent.search.searcher import Searcher
+
+        parts: Any = {"recipe": self.recipe, "lexicon": self.lexicon, "encoder": self.encoder}
+        size = self.lexicon.size
+        store = token_codes.documents(collection.texts, **parts, progress=progress)
+        segment = Segment.pack(store.maxima(size=size), size=size, recipe=self.recipe)
+        return MaxSim(Searcher([segment], self.recipe, size=size), [store])
+
+    def queries(self, collection: Collection, searcher: Searcher, *, progress: Progress | None = None) -> list[Query]:
+        """The collection's queries with their final weights. searcher: of the matcher, for idf."""
+        from lexent.evaluation import token_codes
+
+        texts = list(collection.queries.values())
+        parts: Any = {"recipe": self.recipe, "lexicon": self.lexicon, "encoder": self.encoder}
+        found = token_codes.queries(texts, **parts, progress=progress)
+        return [rows.query(text, searcher) for text, rows in zip(texts, found, strict=True)]
+
+    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        matcher = self.matcher(collection, progress=progress)
+        asked = self.queries(collection, matcher.searcher, progress=progress)
+        found = matcher.top(asked, depth + 1)
+        return from_top(collection, found.positions, scores=found.scores, depth=depth)
+
+
 class Bench:
     """Makes systems by name; the encoder and each lexicon are loaded once, when a system first needs them."""
 
@@ -110,7 +154,7 @@ class Bench:
         """lexicon: used by the recipes of its level; the others take the shipped ones."""
         self._source = encoder
         self._encoder: Encoder | None = None
-        self._lexicons: dict[tuple[str, int], Lexicon] = {}
+        self._lexicons: dict[tuple[str, int, str], Lexicon] = {}
         self.given: Lexicon | None = None
         if lexicon is not None:
             from lexent import lexicon as lexicons
@@ -133,7 +177,7 @@ class Bench:
 
         if self.given is not None and self.given.info.level == recipe.level:
             return self.given
-        key = (recipe.level, recipe.k)
+        key = (recipe.level, recipe.k, recipe.match)
         if key not in self._lexicons:
             self._lexicons[key] = lexicons.load(None, recipe=recipe)
         return self._lexicons[key]
@@ -147,10 +191,25 @@ class Bench:
         if isinstance(which, str) and which not in recipes.RECIPES and not which.endswith(".json"):
             known = (*recipes.RECIPES, *BASELINES)
             raise NotFoundError(f'no system "{which}"; systems: {", ".join(known)}')
-        return self.latent(which)
+        return self.recipe(which)
+
+    def recipe(self, recipe: str | Recipe) -> Latent | TokenMatch:
+        """A recipe, however it matches."""
+        chosen = recipes.get(recipe)
+        if chosen.match == "documents":
+            return self.latent(chosen)
+        lexicon = self.lexicon(chosen)
+        lexicon.check(self.encoder, level=chosen.level)
+        return TokenMatch(chosen, lexicon, self.encoder)
 
     def latent(self, recipe: str | Recipe) -> Latent:
+        """A recipe that matches by concepts of whole documents; a MismatchError where it does not."""
         chosen = recipes.get(recipe)
+        if chosen.match != "documents":
+            raise MismatchError(
+                f'the recipe "{chosen.name}" matches tokens, and this looks at concepts of whole documents; take a '
+                "recipe that matches by those, for example latent-terms"
+            )
         lexicon = self.lexicon(chosen)
         lexicon.check(self.encoder, level=chosen.level)
         return Latent(chosen, lexicon, self.encoder)

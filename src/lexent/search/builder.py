@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent import artifact
-from lexent.errors import InputError, MismatchError
+from lexent.errors import InputError
 from lexent.indexing.dense import DenseStore
 from lexent.indexing.lock import check_free
 from lexent.indexing.manifest import SEGMENTS, Counts, EncoderPart, LexiconPart, Manifest, now_text
@@ -60,7 +60,6 @@ def build(
             raise InputError("there are no documents to index; give at least one, with an id and a text")
         loaded_encoder, loaded_lexicon = load_encoder(encoder), load_lexicon(lexicon, recipe=recipe)
         loaded_lexicon.check(loaded_encoder, level=recipe.level)
-        check_recipe(recipe, loaded_lexicon)
         with SegmentWriter(
             folder / SEGMENTS / "000001", size=loaded_lexicon.size, recipe=recipe, extras=extras, memory=memory
         ) as writer:
@@ -138,12 +137,3 @@ def material_of(
         stores[store.name] = store
         return Material(store.maxima(size=lexicon.size), stores)
     return Material(Codes.of(SparseVectors.concatenate(pooled, size=lexicon.size).take(order), recipe), stores)
-
-
-def check_recipe(recipe: Recipe, lexicon: Lexicon) -> None:
-    """Refuses a recipe that codes whole texts with a lexicon that cannot."""
-    if recipe.whole and lexicon.whole is None:
-        raise MismatchError(
-            f'the recipe "{recipe.name}" codes whole texts beside tokens, and the lexicon "{lexicon.name}" has no '
-            "coder for those; take another recipe, for example ssr, or a lexicon trained with one"
-        )

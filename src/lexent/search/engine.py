@@ -141,7 +141,7 @@ class Index:
         steer: steering.Steer | None = None,
         filter: Where | None = None,
         idf_of_subset: bool = False,
-        mode: Mode = "exact",
+        mode: Mode = None,
         feedback: Feedback | int | None = None,
         like: Sequence[str] = (),
         unlike: Sequence[str] = (),
@@ -151,8 +151,9 @@ class Index:
         steer: factors by concept; see `lexent.search.steering`. filter: only documents whose metadata match, for
         example {"year": {"gte": 2019}, "lang": "en"}. idf_of_subset: concepts count by how rare they are among those.
         mode: for recipes that match tokens (ssr), "exact", or "fast": candidates first, approximate (a `Fast` has its
-        settings). feedback: search twice, the second time also by concepts of the first hits: how many of those, or a
-        Feedback. like, unlike: ids of documents to learn from and against; what changed is in `Results.added`.
+        settings); as the recipe says where it is not given. feedback: search twice, the second time also by concepts of
+        the first hits: how many of those, or a Feedback. like, unlike: ids of documents to learn from and against; what
+        changed is in `Results.added`.
         """
         learning = Learning.of(feedback, like=like, unlike=unlike)
         return self.view.search_many(
@@ -192,7 +193,7 @@ class Index:
         k: int = 10,
         filter: Where | None = None,
         idf_of_subset: bool = False,
-        mode: Mode = "exact",
+        mode: Mode = None,
         feedback: Feedback | int | None = None,
     ) -> list[Results]:
         """The results of several queries, encoded together and searched on all cores."""

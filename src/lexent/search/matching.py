@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent.errors import InputError
+from lexent.recipes import Recipe
 from lexent.search.query import Query
 from lexent.search.searcher import Found, Masks, Searcher
 from lexent.types import SparseVectors
@@ -35,12 +36,14 @@ class Fast:
                 raise InputError(f"{name} of the fast mode is {given}; allowed: 1 or more")
 
 
-Mode = ModeName | Fast
-"""exact, or fast: with the settings that `Fast` has, or others."""
+Mode = ModeName | Fast | None
+"""exact, or fast: with the settings that `Fast` has, or others; None for what the recipe says."""
 
 
-def fast_of(mode: Mode) -> Fast | None:
+def fast_of(mode: Mode, recipe: Recipe) -> Fast | None:
     """The settings of the fast mode; None for the exact one."""
+    if mode is None:
+        return Fast() if recipe.fast else None
     if isinstance(mode, Fast):
         return mode
     if mode not in get_args(ModeName):
@@ -51,7 +54,7 @@ def fast_of(mode: Mode) -> Fast | None:
 class Matcher(Protocol):
     """Scores the documents of an index."""
 
-    def top(self, queries: Sequence[Query], k: int, *, allowed: Masks | None = None, mode: Mode = "exact") -> Found:
+    def top(self, queries: Sequence[Query], k: int, *, allowed: Masks | None = None, mode: Mode = None) -> Found:
         """The k best documents of each query; allowed: which documents of each segment may be found."""
         ...
 
@@ -70,8 +73,8 @@ class DocumentMatch:
     def __init__(self, searcher: Searcher) -> None:
         self.searcher = searcher
 
-    def top(self, queries: Sequence[Query], k: int, *, allowed: Masks | None = None, mode: Mode = "exact") -> Found:
-        if fast_of(mode) is not None:
+    def top(self, queries: Sequence[Query], k: int, *, allowed: Masks | None = None, mode: Mode = None) -> Found:
+        if fast_of(mode, self.searcher.recipe) is not None:
             raise InputError(
                 f'the recipe "{self.searcher.recipe.name}" has no fast mode: its search is exact and quick; '
                 "fast is for recipes that match tokens, such as ssr"

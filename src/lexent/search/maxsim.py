@@ -49,13 +49,13 @@ class MaxSim:
         k: int,
         *,
         allowed: Masks | None = None,
-        mode: Mode = "exact",
+        mode: Mode = None,
         threads: int | None = None,
     ) -> Found:
         """The k best documents of each query. A document is a hit when its score is not 0."""
         if k < 0:
             raise InputError(f"k is {k}; allowed: 0 or more")
-        fast, width = fast_of(mode), min(k, self.searcher.n_documents)
+        fast, width = fast_of(mode, self.searcher.recipe), min(k, self.searcher.n_documents)
         positions = np.full((len(queries), width), -1, np.int64)
         scores = np.zeros((len(queries), width), np.float64)
         masks = self.searcher.masks(allowed)

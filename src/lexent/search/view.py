@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lexent.lexicon import Lexicon
     from lexent.search.lexical import Lexical
 
+T = TypeVar("T")
 Where = dict[str, Any]
 """A filter on metadata, for example {"year": {"gte": 2019}, "lang": "en"}; see `lexent.indexing.filters`."""
 Settings = dict[str, Any]
@@ -67,7 +68,7 @@ class View:
             pairs = zip(segments, deleted, strict=True)
             deleted = tuple(None if gone is None else Deleted.of(segment, gone.mask) for segment, gone in pairs)
         self._making = threading.Lock()
-        self._asked: dict[str, SparseVectors] = {}
+        self._asked: dict[str, Any] = {}
         self._lexical: Lexical | None = None
         self.searcher = Searcher(segments, self.recipe, size=self.manifest.lexicon.size, deleted=deleted)
         self.matcher: Matcher = DocumentMatch(self.searcher)
@@ -93,7 +94,7 @@ class View:
         steer: steering.Steer | None = None,
         where: Where | None = None,
         idf_of_subset: bool = False,
-        mode: Mode = "exact",
+        mode: Mode = None,
         learning: Learning | None = None,
     ) -> list[Results]:
         if k < 0:
@@ -106,7 +107,7 @@ class View:
                 concepts=tuple(self.concepts(query)),
                 hits=tuple(self._hits(query, found.positions[row], found.scores[row])),
                 added=prepared.added[row],
-                approximate=fast_of(mode) is not None,
+                approximate=fast_of(mode, self.recipe) is not None,
             )
             for row, query in enumerate(prepared.queries)
         ]
@@ -182,24 +183,36 @@ class View:
 
     def _token_rows(self, queries: Sequence[str], steer: steering.Steer | None) -> list[TokenRows]:
         """The rows of queries for MaxSim, steered, before idf."""
-        self._check(queries)
-        found = token_rows.represent(queries, encoder=self.encoder, lexicon=self.lexicon, recipe=self.recipe)
+
+        def make() -> list[TokenRows]:
+            return token_rows.represent(queries, encoder=self.encoder, lexicon=self.lexicon, recipe=self.recipe)
+
+        found = self._remembered(queries, make)
         return [rows.steered(steer, lexicon=self.lexicon) for rows in found] if steer else found
 
     def _represent(self, queries: Sequence[str], steer: steering.Steer | None = None) -> SparseVectors:
         from lexent.pipeline import represent
 
-        self._check(queries)
         recipe = self.recipe
-        vectors = self._asked.get(queries[0]) if len(queries) == 1 else None
-        if vectors is None:
+
+        def make() -> SparseVectors:
             pooled = represent(queries, kind="query", encoder=self.encoder, lexicon=self.lexicon, recipe=recipe)
-            vectors = transform(pooled, power=recipe.power_for("query"), cap=recipe.query_cap)
-            if len(queries) == 1:  # a person who steers, or asks why, asks the same again
-                self._asked[queries[0]] = vectors
-                if len(self._asked) > REMEMBERED:
-                    self._asked.pop(next(iter(self._asked)), None)
+            return transform(pooled, power=recipe.power_for("query"), cap=recipe.query_cap)
+
+        vectors = self._remembered(queries, make)
         return steering.steered(vectors, steer, lexicon=self.lexicon) if steer else vectors
+
+    def _remembered(self, queries: Sequence[str], make: Callable[[], T]) -> T:
+        """What queries are before steering. A person who steers, or asks why, asks the same again: one is kept."""
+        self._check(queries)
+        if len(queries) != 1:
+            return make()
+        found: T | None = self._asked.get(queries[0])
+        if found is None:
+            found = self._asked[queries[0]] = make()
+            if len(self._asked) > REMEMBERED:
+                self._asked.pop(next(iter(self._asked)), None)
+        return found
 
     def _factors_within(self, ids: NDArray[np.int32], allowed: Masks) -> NDArray[np.float64]:
         """The idf that the allowed documents alone would give, for these concepts."""
