@@ -55,5 +55,13 @@ def _words(view: View, query: str, k: int) -> Ranking:
 
 def _dense(view: View, query: str, k: int) -> dict[str, Any]:
     about = f"cosine of whole-text vectors, {view.manifest.encoder.id}"
-    why = "this index keeps no dense vectors; build it with them: lexent index CORPUS --with dense"
-    return {"name": "dense", "kind": "dense", "about": about, "hits": [], "missing": why, "took_ms": 0.0}
+    if "dense" not in view.manifest.extras:
+        why = "This index keeps no dense vectors. Build it with them: lexent index CORPUS --with dense,lexical"
+        return {"name": "dense", "kind": "dense", "about": about, "hits": [], "missing": why, "took_ms": 0.0}
+
+    def rank() -> Ranking:
+        found = view.dense_search(query, k=k)
+        places = view.documents.positions([hit.id for hit in found])
+        return [(places[hit.id], hit.score) for hit in found]
+
+    return _system(view, "dense", "dense", about, rank)

@@ -83,11 +83,23 @@ class SharedEncoder:
         if kind == "query" and len(texts) == 1:
             yield np.zeros(1, np.int64), self._one(texts[0], way)
             return
-        # Texts of like length beside each other, so that little is padded.
-        order = np.argsort([len(text) for text in texts], kind="stable")
-        for start in range(0, len(texts), STEP):
-            rows = order[start : start + STEP]
+        for rows in _steps(texts):
             yield rows, self._ask(Job([texts[row] for row in rows], way))
+
+    def batches_with_whole(
+        self, texts: Sequence[str], *, kind: Kind, specials: bool = True
+    ) -> Iterator[tuple[NDArray[np.int64], States, States]]:
+        """As `batches` for tokens, with the pooled state of each text beside."""
+        from lexent.encoders.encoder import batches_with_whole
+
+        for rows in _steps(texts):
+            own = [texts[row] for row in rows]
+
+            def work(own: Sequence[str] = own) -> Any:
+                return list(batches_with_whole(self.encoder, own, kind=kind, specials=specials))
+
+            for places, states, whole in self._ask(Job((), None, work)):
+                yield rows[places], states, whole
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         found: list[Tokens] = self._ask(
@@ -200,3 +212,10 @@ class SharedEncoder:
         if self._observe is not None and kind == "query":
             self._observe(len(texts), perf_counter() - start)
         return parts
+
+
+def _steps(texts: Sequence[str]) -> Iterator[NDArray[np.int64]]:
+    """Positions of a few texts at a time; those of like length together, so that little is padded."""
+    order = np.argsort([len(text) for text in texts], kind="stable").astype(np.int64)
+    for start in range(0, len(texts), STEP):
+        yield order[start : start + STEP]

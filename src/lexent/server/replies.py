@@ -57,6 +57,8 @@ class Hit(BaseModel):
 
 class SearchReply(BaseModel):
     query: str
+    approximate: bool
+    """Whether a document that scores higher may have been missed; the scores themselves are exact."""
     concepts: list[WeighedConcept]
     """What the query was searched by, strongest first, after idf and steering."""
     added: list[AddedConcept]
@@ -78,11 +80,23 @@ class Shares(BaseModel):
     tokens: list[TokenShare]
 
 
-class ConceptTokens(NamedConcept):
-    id: None = None  # type: ignore[assignment]
+class ConceptTokens(BaseModel):
+    """The words behind a concept, on both sides of a hit; places count from the start of title, a space, text."""
+
     concept: int
+    label: str
     query: Shares
     document: Shares
+
+
+class ConceptShares(Shares):
+    concept: int
+    label: str
+
+
+class DocumentWords(BaseModel):
+    id: str
+    concepts: list[ConceptShares]
 
 
 class Difference(BaseModel):
@@ -115,12 +129,12 @@ class ExplainReply(BaseModel):
     missing: list[WeighedConcept]
     above: Comparison | None
     best: Comparison | None
-    tokens: list[dict[str, Any]]
+    tokens: list[ConceptTokens]
 
 
 class WordsReply(BaseModel):
-    query: list[dict[str, Any]]
-    documents: list[dict[str, Any]]
+    query: list[ConceptShares]
+    documents: list[DocumentWords]
 
 
 class RankedDocument(BaseModel):

@@ -54,6 +54,7 @@ def search(served: Served, body: SearchBody) -> dict[str, Any]:
     )[0]
     return {
         "query": found.query,
+        "approximate": found.approximate,
         "concepts": found.concepts,
         "added": found.added,
         "hits": [hit_of(hit, explained=body.explain, contributions=body.contributions) for hit in found.hits],

@@ -44,20 +44,20 @@ class Coded:
 
 def coded(view: View, texts: Sequence[str], kind: Kind) -> list[Coded]:
     """The texts, encoded and coded as the index codes them."""
-    from lexent.encoders.encoder import encode
-    from lexent.pipeline import code
+    from lexent import pipeline
 
-    recipe, encoder, lexicon = view.recipe, view.encoder, view.lexicon
+    recipe, encoder = view.recipe, view.encoder
     if recipe.level != "tokens" or not texts:
         return []
-    states = encode(encoder, texts, kind=kind, level=recipe.level, specials=recipe.specials)
-    codes = code(texts, states, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe)
     tokens = encoder.tokenize(texts, kind=kind, specials=recipe.specials)
-    found = []
-    for place, text in enumerate(texts):
-        rows = slice(int(codes.offsets[place]), int(codes.offsets[place + 1]))
-        found.append(Coded(text, tokens[place], codes.ids[rows], codes.values[rows], recipe.pool == "max"))
-    return found
+    found: dict[int, Coded] = {}
+    for batch in pipeline.coded(texts, kind=kind, encoder=encoder, lexicon=view.lexicon, recipe=recipe):
+        codes = batch.codes
+        for place, text in enumerate(batch.positions.tolist()):
+            rows = slice(int(codes.offsets[place]), int(codes.offsets[place + 1]))
+            most = recipe.pool == "max" and recipe.match != "maxsim"
+            found[text] = Coded(texts[text], tokens[text], codes.ids[rows], codes.values[rows], most)
+    return [found[place] for place in range(len(texts))]
 
 
 def coded_documents(served: Served, view: View, positions: Sequence[int]) -> list[Coded]:
@@ -85,7 +85,7 @@ def of_hits(served: Served, body: WordsBody) -> dict[str, Any]:
     own = coded(view, [body.query], "query")[0]
     reply = []
     for (id, position), found in zip(places.items(), coded_documents(served, view, list(places.values())), strict=True):
-        _, values = view.searcher.contributions(position, query.ids, query.weights)
+        _, values = view.matcher.contributions(query, position)
         strongest = [place for place in np.argsort(-np.abs(values), kind="stable")[:CONCEPTS] if values[place] != 0]
         concepts = [int(query.ids[place]) for place in strongest]
         reply.append({"id": id, "concepts": [_side(view, found, concept) for concept in concepts]})

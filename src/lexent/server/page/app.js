@@ -1,0 +1,145 @@
+// The page: which screen is shown, and what all of them share.
+
+import * as address from "./address.js";
+import { forget, get } from "./api.js";
+import { addDialog } from "./adding.js";
+import { fill, h, say, whole } from "./dom.js";
+import { empty, waiting, wrong } from "./states.js";
+import * as compare from "./compare.js";
+import * as concept from "./concept.js";
+import * as documentScreen from "./document.js";
+import * as lexicon from "./lexicon.js";
+import * as search from "./search.js";
+
+const screens = { search, compare, concept, document: documentScreen, lexicon };
+const main = document.getElementById("main");
+const THEME = "lexent-theme";
+
+const site = {
+  indexes: [],
+  writable: false,
+  state: address.read(),
+  index: "",
+  link: (values) => address.write({ index: site.index, ...values }, site.indexes.length > 1),
+  go(values) {
+    history.pushState(null, "", site.link(values));
+    show();
+    window.scrollTo(0, 0);
+  },
+  replace(values) {
+    site.state = { ...site.state, ...values };
+    history.replaceState(null, "", site.link(site.state));
+  },
+  facts: () => site.indexes.find((one) => one.name === site.index),
+  async reload() {
+    const found = await get("/v1/indexes");
+    Object.assign(site, { indexes: found.indexes, writable: found.writable, fallback: found.default });
+    forget();
+    foot();
+  },
+};
+
+async function start() {
+  theme();
+  const done = waiting(main, undefined, "The server is loading its models. This page opens by itself when it is ready.");
+  try {
+    await site.reload();
+  } catch (error) {
+    done();
+    if (error.status === 503) {
+      fill(main, empty("Starting", "The server is loading its models. This page opens by itself when it is ready."));
+      setTimeout(start, 1000);
+    } else fill(main, wrong(error, start));
+    return;
+  }
+  done();
+  window.addEventListener("popstate", show);
+  document.addEventListener("click", follow);
+  document.addEventListener("keydown", keys);
+  show();
+}
+
+let current = null;
+
+function show() {
+  site.state = address.read();
+  const known = site.indexes.some((one) => one.name === site.state.index);
+  site.index = known ? site.state.index : site.fallback;
+  head();
+  foot();
+  current?.abort();
+  current = new AbortController();
+  const name = site.state.screen;
+  document.title = name === "search" && site.state.q ? `${site.state.q} · Lexent` : `${name[0].toUpperCase()}${name.slice(1)} · Lexent`;
+  main.dataset.screen = name;
+  screens[name].show(main, site, current.signal);
+}
+
+function head() {
+  const { screen, q, steer, k, filter } = site.state;
+  const kept = { q, steer, k, filter };
+  const links = [["search", "Search", kept], ["compare", "Compare", { q }], ["lexicon", "Lexicon", {}]];
+  fill(document.getElementById("screens"), links.map(([name, words, values]) =>
+    h("a", { href: site.link({ screen: name, ...values }), "aria-current": screen === name && "page" }, words)));
+  document.querySelector(".brand").href = site.link({ screen: "search" });
+  const several = site.indexes.length > 1 && h("select", { "aria-label": "Index", onchange: (event) => { site.index = event.target.value; site.go({ screen: screen === "lexicon" ? "lexicon" : "search", q }); } },
+    site.indexes.map((one) => h("option", { value: one.name, selected: one.name === site.index }, `${one.name} (${whole(one.documents)})`)));
+  const add = site.writable && h("button", { class: "button", type: "button", id: "add", onclick: () => addDialog(site) }, "Add");
+  fill(document.getElementById("tools"), several, add, themeButton());
+}
+
+function foot() {
+  const facts = site.facts() || site.indexes[0];
+  if (!facts) return;
+  fill(document.getElementById("foot"), `${facts.name}: ${whole(facts.documents)} documents, ${whole(facts.concepts)} concepts, recipe ${facts.recipe.name}. `,
+    h("a", { href: "/openapi.json" }, "API"), ". Keys: / search, ? help.");
+}
+
+function follow(event) {
+  const link = event.target.closest("a[href]");
+  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  const to = new URL(link.href, window.location.href);
+  const name = to.pathname.split("/")[1];
+  if (to.origin !== window.location.origin || (name && !address.SCREENS.includes(name)) || to.hash) return;
+  event.preventDefault();
+  history.pushState(null, "", to.pathname + to.search);
+  show();
+  window.scrollTo(0, 0);
+  main.focus({ preventScroll: true });
+}
+
+const HELP = "/ goes to the search box. Tab goes from card to card, the left and right arrows from part to part of a bar, Enter opens a concept. On a slider, arrows change it and Home turns the concept off.";
+
+function keys(event) {
+  if (event.target.matches("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/") {
+    const field = main.querySelector("input[type=search]");
+    if (field) { event.preventDefault(); field.focus(); field.select(); }
+  }
+  if (event.key === "?") {
+    const box = h("dialog", { "aria-label": "Keys", onclose: () => box.remove() }, h("h2", {}, "Keys"), h("p", {}, HELP),
+      h("form", { method: "dialog" }, h("button", { class: "button main" }, "Close")));
+    document.body.append(box);
+    box.showModal();
+  }
+}
+
+function theme() {
+  const chosen = localStorage.getItem(THEME);
+  if (chosen) document.documentElement.dataset.theme = chosen;
+  else delete document.documentElement.dataset.theme;
+}
+
+function themeButton() {
+  const dark = () => (localStorage.getItem(THEME) || (window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const button = h("button", { class: "button plain", type: "button", id: "theme", "aria-label": dark() ? "Use light colours" : "Use dark colours", onclick: () => {
+    localStorage.setItem(THEME, dark() ? "light" : "dark");
+    theme();
+    say(dark() ? "Dark colours" : "Light colours");
+    button.replaceWith(themeButton());
+    document.getElementById("theme").focus();
+  } }, dark() ? "☀" : "☾");
+  return button;
+}
+
+start();
