@@ -1,4 +1,4 @@
-"""Folders that Lexent writes, indexes and lexicons: whole or not at all, hashed, versioned, refused when damaged."""
+"""Folders that Lexent writes, indexes, lexicons and adapters: whole or not at all, hashed, versioned, refused when damaged."""
 
 from __future__ import annotations
 
@@ -26,9 +26,13 @@ FORMAT_VERSION = 4
 
 MANIFEST = "manifest.json"
 
-ArtifactKind = Literal["index", "lexicon"]
+ArtifactKind = Literal["index", "lexicon", "adapter"]
 
-_MAKE = {"index": "lexent index CORPUS --out {path}", "lexicon": "lexent train TEXTS --out {path}"}
+_MAKE = {
+    "index": "lexent index CORPUS --out {path}",
+    "lexicon": "lexent train TEXTS --out {path}",
+    "adapter": "lexent adapt train COLLECTION --out {path}",
+}
 _active: set[Path] = set()  # what this process is writing now, so that it is not taken for a leftover
 _parsing = threading.Lock()  # Python 3.11 may fail at literals, as headers of arrays are, in two threads at once
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lexent.cli.adapt import adapt
 from lexent.cli.add import add
 from lexent.cli.analyse import analyse
 from lexent.cli.compact import compact
@@ -48,6 +49,7 @@ app.command("search")(search)
 app.command("explain")(explain)
 app.command("serve")(serve)
 app.add_typer(concepts, name="concepts")
+app.add_typer(adapt, name="adapt")
 app.command("eval")(evaluate)
 app.command("fuse")(fuse)
 app.command("analyse")(analyse)

@@ -1,0 +1,175 @@
+"""An adapter while it is trained: the parts of `Adapter` in torch, for a batch of queries and a pool of documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from lexent.adapters.adapter import SIDES, STEP
+from lexent.adapters.config import AdapterConfig, TrainSettings
+from lexent.adapters.losses import hinge, improvement, infonce
+from lexent.adapters.schedule import Batch, Learner
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+SAMPLE = 256
+"""Documents that stand for the whole corpus in a step, where all of them modulate a query."""
+
+
+class Network(Learner):
+    """Starts so that its scores are the base retriever's (the base in principal directions, where it is narrower)."""
+
+    def __init__(self, config: AdapterConfig, settings: TrainSettings, projector: NDArray[np.float32]) -> None:
+        super().__init__()
+        self.config, self.settings = config, settings
+        self.projector = nn.Parameter(torch.from_numpy(projector.copy()))
+        self.register_buffer("first", torch.from_numpy(projector.copy()))
+        self.query_side, self.document_side = _Side(config), _Side(config)
+
+    def project(self, rows: torch.Tensor) -> torch.Tensor:
+        return F.normalize(rows @ self.projector.T, dim=-1)
+
+    def scores(self, queries: torch.Tensor, pool: torch.Tensor, feedback: torch.Tensor) -> torch.Tensor:
+        projected, documents = self.project(queries), self.project(pool)
+        vectors = self._modulated(projected, feedback)
+        if self.config.layer_norm:
+            vectors = vectors - vectors.mean(dim=1, keepdim=True)
+        vectors = F.normalize(vectors, dim=1)
+        outputs = self.query_side(projected)
+        return {"diag": self._diagonal, "lowrank": self._low_rank, "full": self._full}[self.config.mode](
+            outputs, vectors, documents
+        )
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        scores, settings = self.scores(batch.queries, batch.pool, batch.feedback), self.settings
+        if settings.loss == "infonce":
+            found = infonce(scores, batch.positive, temperature=settings.temperature)
+        elif settings.loss == "hinge":
+            found = hinge(scores, batch.positive, batch.negative, margin=settings.gap)
+        else:
+            base = batch.queries @ batch.pool.T
+            found = improvement(scores, base, batch.positive, batch.negative, margin=settings.gap)
+        return found + settings.anchor * ((self.projector - self.get_buffer("first")) ** 2).sum()
+
+    def feedback(self, candidates: NDArray[np.int64], random: np.random.Generator, total: int) -> NDArray[np.int64]:
+        if self.config.feedback == "top":
+            return candidates[:, : self.config.feedback_depth]
+        if self.config.feedback == "corpus":
+            return random.choice(total, min(SAMPLE, total), replace=False)[None]
+        return np.empty((1, 0), np.int64)
+
+    def _modulated(self, queries: torch.Tensor, feedback: torch.Tensor) -> torch.Tensor:
+        """The mean modulation of the feedback documents, put upon the queries."""
+        if self.config.feedback == "none" or not feedback.shape[1]:
+            return queries
+        outputs: torch.Tensor = self.document_side(self.project(feedback))  # [n, r, size]
+        m = self.config.width
+        bias = outputs[..., -m:].mean(dim=1)
+        if self.config.mode == "diag":
+            return queries * (1 + torch.tanh(outputs[..., :m]).mean(dim=1)) + bias
+        if self.config.mode == "lowrank":
+            left, right = self._halves(outputs)
+            inner = torch.einsum("nm,nfmr->nfr", queries, right.expand(len(queries), -1, -1, -1))
+            return (
+                queries
+                + torch.einsum("nfr,nfmr->nm", inner, left.expand(len(queries), -1, -1, -1)) / left.shape[1]
+                + bias
+            )
+        matrix = outputs[..., :-m].mean(dim=1).reshape(-1, m, m)
+        return queries + torch.einsum("nm,nom->no", queries, matrix.expand(len(queries), -1, -1)) + bias
+
+    def _diagonal(self, outputs: torch.Tensor, vectors: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
+        scale, bias = outputs.chunk(2, dim=1)
+        scale = 1 + torch.tanh(scale)
+        product = (scale * vectors) @ documents.T + (bias * vectors).sum(dim=1, keepdim=True)
+        length = (scale**2) @ (documents**2).T + 2 * (scale * bias) @ documents.T + (bias**2).sum(dim=1, keepdim=True)
+        if self.config.layer_norm:
+            total = scale @ documents.T + bias.sum(dim=1, keepdim=True)
+            length = length - total**2 / self.config.width
+        return product * torch.rsqrt(length.clamp_min(1e-6))
+
+    def _low_rank(self, outputs: torch.Tensor, vectors: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
+        left, right = self._halves(outputs)  # [n, m, r]
+        inner = torch.einsum("pm,nmr->npr", documents, right)
+        rows = documents[None] + torch.einsum("npr,nmr->npm", inner, left) + outputs[:, None, -self.config.width :]
+        return self._cosine(vectors, rows)
+
+    def _full(self, outputs: torch.Tensor, vectors: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
+        m = self.config.width
+        matrix = outputs[:, :-m].reshape(-1, m, m)
+        rows = documents[None] + torch.einsum("pm,nom->npo", documents, matrix) + outputs[:, None, -m:]
+        return self._cosine(vectors, rows)
+
+    def _cosine(self, vectors: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        if self.config.layer_norm:
+            rows = rows - rows.mean(dim=2, keepdim=True)
+        return torch.einsum("nm,npm->np", vectors, F.normalize(rows, dim=2))
+
+    def _halves(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        m, r = self.config.width, self.config.rank
+        left, right = outputs[..., : m * r], outputs[..., m * r : -m]
+        return left.reshape(*left.shape[:-1], m, r), right.reshape(*right.shape[:-1], m, r)
+
+    def tensors(self, corpus: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
+        """What `Adapter` holds. corpus: float32[n, dim], whose mean modulation is kept where it is used."""
+        found: dict[str, torch.Tensor] = {"projector": self.projector}
+        for side, network in zip(SIDES, (self.query_side, self.document_side), strict=True):
+            found |= {f"{side}.{name}": tensor for name, tensor in network.named_tensors().items()}
+        made = {name: tensor.detach().cpu().float().numpy().copy() for name, tensor in found.items()}
+        if self.config.feedback == "corpus":
+            made |= self._corpus(corpus)
+        return made
+
+    @torch.no_grad()
+    def _corpus(self, corpus: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
+        m, total, bias = self.config.width, torch.zeros(1), torch.zeros(self.config.width)
+        diagonal = self.config.mode == "diag"
+        step = STEP if diagonal else 64
+        for start in range(0, len(corpus), step):
+            outputs = self.document_side(self.project(torch.from_numpy(corpus[start : start + step])))
+            if diagonal:
+                total = total + torch.tanh(outputs[:, :m]).sum(dim=0)
+            elif self.config.mode == "lowrank":
+                left, right = self._halves(outputs)
+                total = total + torch.einsum("nmr,nor->mo", left, right)
+            else:
+                total = total + outputs[:, :-m].sum(dim=0).reshape(m, m)
+            bias = bias + outputs[:, -m:].sum(dim=0)
+        name, first = ("corpus.scale", torch.ones(m)) if diagonal else ("corpus.matrix", torch.eye(m))
+        return {name: (first + total / len(corpus)).numpy(), "corpus.bias": (bias / len(corpus)).numpy()}
+
+
+class _Side(nn.Module):
+    """Two layers: projected vectors to the numbers of a modulation, all 0 at the start where that is the identity."""
+
+    def __init__(self, config: AdapterConfig) -> None:
+        super().__init__()
+        self.first = nn.Linear(config.width, config.hidden)
+        self.norm = nn.LayerNorm(config.hidden)
+        self.last = nn.Linear(config.hidden, config.outputs)
+        nn.init.zeros_(self.last.weight)
+        nn.init.zeros_(self.last.bias)
+        if config.mode == "lowrank":  # one half must not be 0, or neither would ever move
+            right = slice(config.width * config.rank, 2 * config.width * config.rank)
+            with torch.no_grad():
+                self.last.bias[right].normal_(std=config.width**-0.5)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = self.last(F.relu(self.norm(self.first(rows))))
+        return made
+
+    def named_tensors(self) -> dict[str, torch.Tensor]:
+        return {
+            "w1": self.first.weight,
+            "b1": self.first.bias,
+            "gain": self.norm.weight,
+            "shift": self.norm.bias,
+            "w2": self.last.weight,
+            "b2": self.last.bias,
+        }

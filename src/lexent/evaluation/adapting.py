@@ -1,0 +1,236 @@
+"""Train adapters, and the learned methods that they are held against, on the train split of a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.errors import InputError, NotFoundError
+from lexent.evaluation.baselines import pooled
+from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.progress import Progress
+from lexent.evaluation.runs import self_matches
+from lexent.evaluation.systems import Bench, EncoderLike
+
+if TYPE_CHECKING:
+    from lexent.adapters import Adapter, TrainSettings
+    from lexent.adapters.examples import Examples
+    from lexent.adapters.schedule import Learner, Schedule
+    from lexent.encoders import Encoder
+    from lexent.evaluation.adapted import Adapted, Scorer
+
+FEWEST = 20
+"""Train queries below which nothing is learned."""
+RATES = (1e-4, 1e-3)
+"""Learning rates that the other methods may choose from, each by its own held-out queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """An adapter, and what training measured: of train queries that were held out, and of no others."""
+
+    adapter: Adapter
+    collection: str
+    split: str
+    queries: int
+    held_out: int
+    epochs: int
+    """Passes over all queries; 0 where the base was kept."""
+    curve: tuple[float, ...]
+    """After each pass, from none on: the mean of nDCG, RR and R at 10."""
+    base: dict[str, float]
+    adapted: dict[str, float]
+    """Both on the same candidates, the base retriever's."""
+    p_value: float
+    new_documents: dict[str, float]
+    """Of the queries whose documents were no training query's answer: how many, base and adapted nDCG@10."""
+
+    def to_json(self) -> dict[str, Any]:
+        found = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "adapter"}
+        return {**found, "kept_base": self.adapter.info.kept_base, "parameters": self.adapter.parameters}
+
+
+def train_adapter(
+    collection: str | Path | Collection,
+    *,
+    split: str = "train",
+    encoder: EncoderLike = None,
+    settings: TrainSettings | None = None,
+    progress: Progress | None = None,
+    name: str = "",
+    **form: Any,
+) -> Training:
+    """Train an adapter on the queries of a train split. A test split is refused, and so are queries of one.
+
+    form: fields of AdapterConfig, such as mode, width and feedback.
+    """
+    from lexent.adapters import AdapterConfig, AdapterInfo, TrainSettings
+    from lexent.adapters.training import train
+
+    chosen = settings or TrainSettings()
+    model = Bench(encoder=encoder).encoder
+    config = AdapterConfig(model.dim, **{"width": model.dim, **form})
+    train_split = train_collection(collection, split)
+    examples = examples_of(train_split, model, chosen, progress=progress)
+    info = AdapterInfo(name or f"{train_split.name}-{config.mode}", model.id, model.fingerprint)
+    told = None if progress is None else lambda done, total, detail: progress(f"training, {detail}", done, total)
+    found = train(examples, config, chosen, info=info, told=told)
+    schedule = found.schedule
+    training = Training(
+        adapter=found.adapter,
+        collection=train_split.name,
+        split=train_split.split,
+        queries=len(examples),
+        held_out=schedule.held_out,
+        epochs=schedule.epochs,
+        curve=tuple(round(value, 5) for value in schedule.curve),
+        base=schedule.base,
+        adapted=schedule.adapted,
+        p_value=schedule.p_value,
+        new_documents=schedule.new_documents,
+    )
+    facts = {**training.to_json(), "settings": chosen.to_dict()}
+    found.adapter.info = replace(found.adapter.info, training=facts)
+    return training
+
+
+def train_collection(source: str | Path | Collection, split: str) -> Collection:
+    """The collection, refused where its split is one to test on, or where its queries are also of one."""
+    own = source.split if isinstance(source, Collection) else split
+    parts = str(source).removeprefix("irds:").split("/") if str(source).startswith("irds:") else []
+    if "test" in own.lower() or "test" in parts:
+        raise InputError(
+            f'an adapter that was trained on the split "{own}" could no longer be tested there: it would have seen the '
+            "answers; so it is refused; name another: --split train"
+        )
+    try:
+        found = load(source, split=split)
+    except NotFoundError as error:
+        if isinstance(source, str | Path) and Path(source).is_dir() and f'no split "{split}"' in str(error):
+            raise NotFoundError(
+                f"{error}; an adapter learns from judged queries beside the test queries, and is of use only for the "
+                "collection that it was trained on; without them the base retriever is what there is"
+            ) from error
+        raise
+    if not isinstance(source, Collection):
+        found = _apart(source, found)
+    if len(found.queries) < FEWEST:
+        raise InputError(f"{found.name} ({split}) has {len(found.queries)} queries; an adapter needs {FEWEST} or more")
+    return found
+
+
+def _apart(source: str | Path, train: Collection) -> Collection:
+    """The train split without questions that the test split asks too, in the same words; shared ids are refused."""
+    try:
+        test = load(source, split="test")
+    except (InputError, NotFoundError):  # none to be apart from
+        return train
+    shared = [id for id in train.queries if id in test.queries]
+    if shared:
+        raise InputError(
+            f"{len(shared):,} of the {len(train.queries):,} queries of {train.name} ({train.split}), such as "
+            f'"{shared[0]}", are queries of its test split too; an adapter would be tested on what it was trained on; '
+            "remove them from the train split"
+        )
+    asked = {_folded(text) for text in test.queries.values()}
+    kept = {id: text for id, text in train.queries.items() if _folded(text) not in asked}
+    return replace(train, queries=kept, qrels={id: train.qrels[id] for id in kept})
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def examples_of(
+    collection: Collection, encoder: Encoder, settings: TrainSettings, *, progress: Progress | None = None
+) -> Examples:
+    """The vectors of a collection, its judgements by position, the base's candidates and hard negatives."""
+    from lexent.adapters.examples import Examples
+
+    documents = pooled(encoder, collection.texts, kind="document", progress=progress)
+    queries = pooled(encoder, list(collection.queries.values()), kind="query", progress=progress)
+    place = {document.id: position for position, document in enumerate(collection.documents)}
+    grades = [
+        {place[id]: grade for id, grade in collection.qrels[query].items() if id in place and grade > 0}
+        for query in collection.queries
+    ]
+    kept = [row for row, judged in enumerate(grades) if judged]
+    if len(kept) < FEWEST:
+        raise InputError(
+            f"{collection.name} ({collection.split}) has {len(kept)} queries with a relevant document; needed: "
+            f"{FEWEST} or more"
+        )
+    own = self_matches(collection)
+    names = list(collection.queries)
+    return Examples.of(
+        queries[kept],
+        documents,
+        [grades[row] for row in kept],
+        candidates=settings.candidates,
+        n_negatives=settings.n_negatives,
+        ranked=_by_words(collection, kept, settings.n_negatives) if settings.negatives == "bm25" else None,
+        own={at: place[own[names[row]]] for at, row in enumerate(kept) if names[row] in own},
+    )
+
+
+def learned(
+    train: Collection,
+    encoder: Encoder,
+    names: Sequence[str],
+    *,
+    settings: TrainSettings,
+    candidates: int | None = None,
+    progress: Progress | None = None,
+) -> list[Adapted]:
+    """Search-Adaptor and Hypencoder scorers, trained on the same queries and negatives, by the same schedule."""
+    from lexent.adapters.hypencoder import Hypencoder, HypencoderSearch
+    from lexent.adapters.residual import ResidualSearch, SearchAdaptor
+    from lexent.evaluation.adapted import Adapted
+
+    examples = examples_of(train, encoder, settings, progress=progress)
+    found = []
+    for name in names:
+        if name == "search-adaptor":
+            kind: Callable[[], Learner] = partial(SearchAdaptor, encoder.dim)
+            search: Callable[..., Scorer] = ResidualSearch.of
+        elif name.startswith("hypencoder-") and name.removeprefix("hypencoder-").isdecimal():
+            kind = partial(Hypencoder, encoder.dim, layers=int(name.removeprefix("hypencoder-")))
+            search = HypencoderSearch.of
+        else:
+            raise NotFoundError(f'no method "{name}"; methods that learn: search-adaptor, hypencoder-2 to hypencoder-8')
+        model = _best(name, kind, examples, settings, progress).learner
+        found.append(Adapted(name, encoder, partial(search, model), candidates))
+    return found
+
+
+def _best(
+    name: str,
+    make: Callable[[], Learner],
+    examples: Examples,
+    settings: TrainSettings,
+    progress: Progress | None,
+) -> Schedule[Any]:
+    """Trained at the learning rate that is better on held-out queries."""
+    from lexent.adapters.schedule import follow
+
+    def told(done: int, total: int, detail: str) -> None:
+        if progress is not None:
+            progress(f"{name}, {detail}", done, total)
+
+    tried = [follow(make, examples, replace(settings, lr=rate), told=told) for rate in RATES]
+    return max(tried, key=lambda schedule: max(schedule.curve))
+
+
+def _by_words(collection: Collection, kept: Sequence[int], k: int) -> NDArray[np.int64]:
+    """int64[n, k']: BM25's best documents of each query."""
+    from lexent.evaluation.lexical import WordIndex, words
+
+    texts = list(collection.queries.values())
+    most = max(len(collection.qrels[query]) for query in collection.queries)
+    return WordIndex.of(collection.texts).top(words([texts[row] for row in kept]), k + most + 1)[0]

@@ -1,0 +1,160 @@
+"""Explanations of an adapter on a collection: what it did to a query, in names, and whether the names matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from lexent.errors import InputError, NotFoundError
+from lexent.evaluation.baselines import pooled
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.progress import Progress
+
+if TYPE_CHECKING:
+    from lexent.adapters import Adapter
+    from lexent.adapters.changes import QueryChange, Structure, View
+    from lexent.adapters.corpus import AdaptedCorpus
+    from lexent.adapters.deletion import Deletion
+    from lexent.adapters.directions import Directions, Reading
+    from lexent.encoders import Encoder
+    from lexent.evaluation.systems import LexiconLike
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One query under an adapter, at three levels."""
+
+    query: str
+    structure: Structure
+    """The parameters."""
+    change: QueryChange
+    """Vectors and scores."""
+    readings: dict[str, Reading]
+    """Table to what the query's change means there."""
+    documents: dict[int, str]
+    """Position to id."""
+    document_readings: dict[str, Reading]
+    """Document id to the change of its own vector by the projector and the query, in the first table."""
+
+    def to_json(self) -> dict[str, Any]:
+        from dataclasses import asdict
+
+        change = self.change.to_json()
+        for row in change["documents"]:
+            row["id"] = self.documents[row["position"]]
+        return {
+            "query": self.query,
+            "structure": asdict(self.structure),
+            "change": change,
+            "readings": {name: asdict(reading) for name, reading in self.readings.items()},
+            "document_readings": {id: asdict(reading) for id, reading in self.document_readings.items()},
+        }
+
+
+class Explainer:
+    """An adapter over the documents of a collection, with the tables that its changes are read with."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        adapter: Adapter,
+        *,
+        encoder: Encoder,
+        lexicon: LexiconLike = None,
+        progress: Progress | None = None,
+    ) -> None:
+        from lexent.adapters.corpus import AdaptedCorpus
+
+        adapter.check(encoder)
+        self.collection, self.adapter, self.encoder = collection, adapter, encoder
+        self._lexicon, self._progress = lexicon, progress
+        self._tables: dict[str, Directions] = {}
+        documents = pooled(encoder, collection.texts, kind="document", progress=progress)
+        self.corpus: AdaptedCorpus = AdaptedCorpus(adapter, documents)
+
+    def table(self, name: str) -> Directions:
+        """concepts, words or tokens."""
+        from lexent.adapters.directions import Directions, Table, telling_words
+
+        if name not in get_args(Table):
+            raise NotFoundError(f'no table "{name}"; what a change can be read with: {", ".join(get_args(Table))}')
+        if name not in self._tables:
+            if name == "concepts":
+                from lexent import lexicon as lexicons
+                from lexent import recipes
+
+                chosen = lexicons.load(self._lexicon, recipe=recipes.get("clsr-efficient"))
+                chosen.check(self.encoder, level="pooled")
+                self._tables[name] = Directions.of_concepts(chosen)
+            elif name == "words":
+                words = telling_words(self.collection.texts)
+                rows = pooled(self.encoder, words, kind="document", progress=self._progress)
+                self._tables[name] = Directions.of_words(words, rows)
+            else:
+                self._tables[name] = Directions.of_tokens(self.encoder)
+        return self._tables[name]
+
+    def explain(
+        self,
+        query: str,
+        *,
+        by: Sequence[str] = ("concepts",),
+        document: str | None = None,
+        k: int = 5,
+        names: int = 8,
+        view: View = "effective",
+    ) -> Explained:
+        """What the adapter does to a query: its own change, and what becomes of the best documents and of one more."""
+        from lexent.adapters.adapter import unit
+        from lexent.adapters.changes import Structure, change_of, explain_query, lift
+
+        if k < 1 or names < 1 or not by:
+            raise InputError(f"{k} documents, {names} names and {len(by)} tables were asked for; allowed: 1 or more")
+        ids = [each.id for each in self.collection.documents]
+        if document is not None and document not in ids:
+            raise NotFoundError(f'{self.collection.name} has no document "{document}"; its ids are such as "{ids[0]}"')
+        vector = pooled(self.encoder, [query], kind="query")[0]
+        change = explain_query(self.corpus, vector, k=k, others=() if document is None else (ids.index(document),))
+        adapted = self.corpus.query(vector)
+        moved = change_of(self.adapter, adapted, view)
+        first = self.table(by[0])
+        upward = lift(self.adapter)
+        read: dict[str, Reading] = {}
+        for row in change.documents:
+            after = unit(adapted.upon.apply(self.corpus.projected[[row.position]])) @ upward.T
+            read[ids[row.position]] = first.read(unit(after)[0] - self.corpus.base[row.position], n=names)
+        return Explained(
+            query=query,
+            structure=Structure.of(self.adapter),
+            change=change,
+            readings={name: self.table(name).read(moved, n=names) for name in by},
+            documents={row.position: ids[row.position] for row in change.documents},
+            document_readings=read,
+        )
+
+    def deletion(
+        self, *, by: str = "concepts", queries: int = 200, names: int = 8, draws: int = 5, seed: int = 0
+    ) -> Deletion:
+        """Whether the named directions matter, on queries of the collection that have a relevant document."""
+        from lexent.adapters.deletion import deletion
+
+        place = {document.id: position for position, document in enumerate(self.collection.documents)}
+        grades = [
+            {place[id]: grade for id, grade in self.collection.qrels[query].items() if id in place and grade > 0}
+            for query in self.collection.queries
+        ]
+        good = np.array([row for row, judged in enumerate(grades) if judged], np.int64)
+        chosen = np.sort(np.random.default_rng(seed).permutation(good)[:queries])
+        vectors = pooled(self.encoder, list(self.collection.queries.values()), kind="query", progress=self._progress)
+        return deletion(
+            self.corpus,
+            vectors[chosen],
+            [grades[row] for row in chosen],
+            directions=self.table(by),
+            n=names,
+            draws=draws,
+            seed=seed,
+        )
