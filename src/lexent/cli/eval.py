@@ -73,6 +73,8 @@ def evaluate(
     document_cap: options.DocumentCap = None,
     query_cap: options.QueryCap = None,
     prune: options.Prune = None,
+    adaptive_k: options.AdaptiveK = None,
+    whole: options.Whole = None,
     per_query: Annotated[
         bool, typer.Option("--per-query", help="With --json: the values of every single query too.")
     ] = False,
@@ -100,6 +102,8 @@ def evaluate(
         document_cap=document_cap,
         query_cap=query_cap,
         prune=prune,
+        adaptive_k=adaptive_k,
+        whole=whole,
     )
     with Meter() as meter:
         report = evaluation.evaluate(

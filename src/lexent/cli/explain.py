@@ -35,8 +35,9 @@ def explain(
 ) -> None:
     """Say why a document is not ranked higher.
 
-    Shows its exact rank, what its score is the sum of, which words raised its strongest concepts, which concepts of the
-    query it lacks, and what the documents above it have more of.
+    Shows its exact rank, what its score is the sum of, which words raised its strongest concepts (or, where the recipe
+    matches tokens, what each token of the query found), which concepts of the query it lacks, and what the documents
+    above it have more of.
     """
     from lexent.explain import why
     from lexent.search import Index
@@ -70,7 +71,7 @@ def _tokens(index: Index, found: RankExplanation) -> list[ConceptTokens]:
     """The words behind the strongest concepts; none for recipes that do not encode tokens."""
     from lexent.explain import ConceptTokens, attribute
 
-    if index.recipe.level != "tokens":
+    if index.recipe.level != "tokens" or found.alignment is not None:  # an alignment says more
         return []
     text = index.document(found.id).content
     parts: dict[str, Any] = {"encoder": index.encoder, "lexicon": index.lexicon, "recipe": index.recipe}
@@ -105,6 +106,9 @@ def _show(found: RankExplanation, tokens: list[ConceptTokens]) -> None:
     if found.explanation.contributions:
         show("", Text("its score is the sum of", style="dim"))
         show(*views.contributions(found.explanation.top(views.FULL), products=True))
+    if found.alignment is not None:
+        show("", Text("token by token (in the query > in the document)", style="dim"))
+        show(*views.alignment(found.alignment))
     if tokens:
         show("", Text("words that raised them (in the query > in the document)", style="dim"))
         for part in tokens:

@@ -47,6 +47,16 @@ def index(
     document_cap: options.DocumentCap = None,
     query_cap: options.QueryCap = None,
     prune: options.Prune = None,
+    adaptive_k: options.AdaptiveK = None,
+    whole: options.Whole = None,
+    extras: Annotated[
+        str,
+        typer.Option(
+            "--with",
+            metavar="NAMES",
+            help="Keep more, to compare with other ways to search: dense (the encoder's vectors), lexical, or both.",
+        ),
+    ] = "",
     memory: options.Memory = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -77,6 +87,8 @@ def index(
         document_cap=document_cap,
         query_cap=query_cap,
         prune=prune,
+        adaptive_k=adaptive_k,
+        whole=whole,
     )
     budget = options.bytes_of(memory)
     place = out or default_out(source)
@@ -90,6 +102,7 @@ def index(
             encoder=encoder,
             lexicon=lexicon,
             recipe=settings,
+            extras=options.names_of(extras),
             memory=budget,
             progress=meter.counter("indexing", corpus.count()),
             overwrite=overwrite,

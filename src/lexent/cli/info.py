@@ -55,7 +55,9 @@ def read_artefact(path: Path) -> tuple[Path, str, dict[str, Any]]:
     if _kind(path) == "lexicon":
         manifest = artifact.read_manifest(path, kind="lexicon")
         return path, "lexicon", {**manifest, "autoencoder": _json(path / "cfg.json")}
-    return path, "index", Manifest.read(path).model_dump()
+    found = Manifest.read(path)
+    facts = found.model_dump()
+    return path, "index", {**facts, "stores": found.store_sizes(), "files": facts["files"]}
 
 
 def _kind(folder: Path) -> str:
@@ -96,5 +98,7 @@ def _show_fact(name: str, value: Any, *, depth: int) -> None:
             _show_fact(inner, part, depth=depth + 1)
         return
     whole = isinstance(value, int) and not isinstance(value, bool) and name != "format"
-    shown = f"{value:,}" if whole else ("none" if value in (None, "", {}, []) else value)
+    shown = f"{value:,}" if whole else ("none" if value in (None, "", {}, [], ()) else value)
+    if isinstance(value, tuple) and value and all(isinstance(one, str) for one in value):
+        shown = ", ".join(value)
     show(f"{margin}{name.replace('_', ' '):<{22 - len(margin)}} {shown}")

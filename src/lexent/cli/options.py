@@ -41,6 +41,8 @@ QueryPower = Annotated[float | None, _setting("--query-power", "query_power")]
 DocumentCap = Annotated[int | None, _setting("--document-cap", "document_cap")]
 QueryCap = Annotated[int | None, _setting("--query-cap", "query_cap")]
 Prune = Annotated[float | None, _setting("--prune", "prune")]
+AdaptiveK = Annotated[bool | None, _setting("--adaptive-k/--no-adaptive-k", "adaptive_k")]
+Whole = Annotated[float | None, _setting("--whole", "whole")]
 
 EncoderName = Annotated[
     str | None,
@@ -138,6 +140,8 @@ def recipe_of(
     document_cap: int | None,
     query_cap: int | None,
     prune: float | None,
+    adaptive_k: bool | None = None,
+    whole: float | None = None,
 ) -> Recipe:
     """The recipe of that name, with the settings that were given."""
     from lexent import recipes
@@ -157,6 +161,8 @@ def recipe_of(
         document_cap=document_cap,
         query_cap=query_cap,
         prune=prune,
+        adaptive_k=adaptive_k,
+        whole=whole,
     )
 
 

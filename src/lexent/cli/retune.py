@@ -21,6 +21,8 @@ def retune(
     document_cap: options.DocumentCap = None,
     query_cap: options.QueryCap = None,
     prune: options.Prune = None,
+    adaptive_k: options.AdaptiveK = None,
+    whole: options.Whole = None,
     json: options.Json = False,
 ) -> None:
     """Change how an index weighs, without encoding its documents again.
@@ -44,6 +46,8 @@ def retune(
         "document_cap": document_cap,
         "query_cap": query_cap,
         "prune": prune,
+        "adaptive_k": adaptive_k,
+        "whole": whole,
     }
     given = {name: value for name, value in asked.items() if value is not None}
     if not given:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -10,9 +10,11 @@ from lexent.cli import feedbacks, options
 from lexent.cli.console import command, say_next, show, show_json
 from lexent.cli.filters import Filter, filter_of
 from lexent.cli.fuse import FusionName, weights_of
+from lexent.errors import InputError
 
 if TYPE_CHECKING:
     from lexent.search.fused import FusedResults
+    from lexent.search.matching import Mode
 
 HIGHLIGHTED = 20
 """Hits whose words are marked: each is encoded again, which takes some milliseconds."""
@@ -31,6 +33,31 @@ def search(
             "--subset-idf", help="With --filter: concepts count by how rare they are among the documents left."
         ),
     ] = False,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            "--mode",
+            metavar="exact|fast",
+            help="For recipes that match tokens, such as ssr: every document, or only candidates (approximate).",
+            show_default=False,
+        ),
+    ] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option(
+            "--candidates",
+            help="With --mode fast: how many documents are scored; 2000 if not given.",
+            show_default=False,
+        ),
+    ] = None,
+    coarse: Annotated[
+        int | None,
+        typer.Option(
+            "--coarse",
+            help="With --mode fast: how many concepts of each token find the candidates; 4 if not given.",
+            show_default=False,
+        ),
+    ] = None,
     fuse: Annotated[
         str,
         typer.Option(
@@ -72,6 +99,8 @@ def search(
         feedback, feedback_method, feedback_concepts, feedback_weight, marked=bool(like or unlike)
     )
     sides = weights_of(fuse, flag="--fuse")
+    if sides and (mode or candidates or coarse):
+        raise InputError("--fuse takes the exact ranking; leave out --mode, --candidates and --coarse")
     asked: dict[str, Any] = {"k": k, "steer": steer, "filter": where, "idf_of_subset": subset_idf}
     asked |= {"feedback": learned, "like": like or (), "unlike": unlike or ()}
     with Index.open(path, encoder=encoder, lexicon=lexicon) as index:
@@ -83,7 +112,7 @@ def search(
                 json=json,
             )
             return
-        found = index.search(options.checked_query(query), **asked)
+        found = index.search(options.checked_query(query), mode=_mode(mode, candidates, coarse), **asked)
         if json:
             show_json(found.to_dict(contributions=contributions))
             return
@@ -101,6 +130,18 @@ def search(
         if not explain:
             steps.append(command("lexent", "search", path, query, "--explain"))
         say_next(*steps)
+
+
+def _mode(name: str | None, candidates: int | None, coarse: int | None) -> Mode:
+    """The mode of search, with its settings where any is given."""
+    from lexent.search import Fast
+
+    if candidates is None and coarse is None:
+        return cast("Mode", name)
+    if name != "fast":
+        raise InputError("--candidates and --coarse are settings of the fast mode; add --mode fast")
+    given = {"candidates": candidates, "concepts": coarse}
+    return Fast(**{setting: value for setting, value in given.items() if value is not None})
 
 
 def _show_fused(found: FusedResults, *, full: bool, contributions: int | None, json: bool) -> None:

@@ -11,7 +11,7 @@ from lexent.cli.console import stdout, width
 from lexent.cli.snippet import snippet
 
 if TYPE_CHECKING:
-    from lexent.explain import Explanation
+    from lexent.explain import Alignment, Explanation
     from lexent.explain.ranking import Comparison
     from lexent.search.fused import FusedResults
     from lexent.search.results import AddedConcept, Hit, QueryConcept, Results
@@ -32,6 +32,8 @@ def results(
     if full:
         yield from query_concepts(found.concepts)
     yield from added(found.added, shown=FULL if full else BRIEF)
+    if found.approximate:
+        yield Text("fast mode, approximate: a document that no token's strongest concepts find is missed", style="dim")
     if not found.hits:
         yield Text("no document shares a concept with the query", style="dim")
     for place, hit in enumerate(found.hits):
@@ -49,6 +51,9 @@ def _hit(hit: Hit, words: tuple[TokenShare, ...], *, full: bool, text: bool) -> 
             if line.plain.strip():
                 yield Text(MARGIN).append_text(line)
     yield from contributions(hit.explain(FULL if full else BRIEF), products=full)
+    if full and hit.query.rows is not None:
+        yield Text(f"{MARGIN}token by token (in the query > in the document)", style="dim")
+        yield from alignment(hit.align())
 
 
 def fused(found: FusedResults, *, full: bool) -> Iterator[Text]:
@@ -103,6 +108,25 @@ def contributions(explanation: Explanation, *, products: bool, words: bool = Fal
         yield cut(line)
     if explanation.left_out:
         yield Text(f"{MARGIN}{'':{BAR}} {explanation.rest:6.2f}  {explanation.left_out} more", style="dim")
+
+
+def alignment(found: Alignment) -> Iterator[Text]:
+    """A line a token of the query: what it found in the document, what that gave, and the concepts that they share."""
+    from lexent.explain.contributions import bar
+
+    longest = max((abs(token.value) for token in found.tokens), default=0.0)
+    left = max((len(token.query.token) for token in found.tokens), default=0)
+    right = max((len(token.document.token) for token in found.tokens if token.document), default=1)
+    for place, token in enumerate(found.tokens):
+        there = token.document.token if token.document else "-"
+        line = Text.assemble(MARGIN, f"{token.query.token:>{left}}", (" > ", "dim"), (f"{there:{right}}  ", "yellow"))
+        if token.document:
+            line.append(bar(token.value, longest)[::2], style=COLOURS[place % len(COLOURS)])
+            line.append(f" {token.value:6.2f}  ")
+            line.append(", ".join(f"#{part.concept} {part.label} {part.value:.2f}" for part in token.concepts[:BRIEF]))
+            more = len(token.concepts) - BRIEF
+            line.append(f", {more} more" if more > 0 else "", style="dim")
+        yield cut(line)
 
 
 def comparison(other: Comparison, *, shown: int = FULL) -> Iterator[Text]:

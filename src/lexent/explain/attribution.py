@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lexent.recipes import Recipe
     from lexent.search.results import Hit
 
+WHOLE_TEXT = "whole text"
+"""What stands in a word's place where the text as a whole was coded."""
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
@@ -71,22 +73,22 @@ def attribute(
     Where the encoder works in half precision, a text encoded alone may differ from the same text encoded among others
     in the third digit.
     """
-    from lexent.encoders.encoder import encode
-    from lexent.pipeline import code
+    from lexent.pipeline import coded
 
     if recipe.level != "tokens":
         raise InputError(
             f'the recipe "{recipe.name}" encodes a text as one {recipe.level} vector, so no token stands for a '
             "concept; words can be shown for recipes that encode tokens"
         )
-    states = encode(encoder, [text], kind=kind, level=recipe.level, specials=recipe.specials)
-    codes = code([text], states, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe)
+    codes = next(coded([text], kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe)).codes
     activations = np.where(codes.ids == concept, codes.values, 0).sum(axis=1, dtype=np.float64)
-    if recipe.pool == "max" and len(activations):
+    # By MaxSim a query's concept counts as often as its tokens have it; a document's, in one token at a time.
+    summed = recipe.pool == "sum" or (recipe.match == "maxsim" and kind == "query")
+    if not summed and len(activations):
         strongest = int(activations.argmax())
         activations = np.where(np.arange(len(activations)) == strongest, activations, 0.0)
     tokens = encoder.tokenize([text], kind=kind, specials=recipe.specials)[0]
-    shares = words(text, tokens, activations)
+    shares = words(text, tokens, activations, whole=recipe.whole > 0)
     return Attribution(concept, lexicon.label(concept), float(activations.sum()), shares)
 
 
@@ -106,16 +108,32 @@ def tokens(hit: Hit, concept: str | int) -> ConceptTokens:
     )
 
 
-def words(text: str, tokens: Tokens, activations: NDArray[np.float64]) -> tuple[TokenShare, ...]:
-    """The activations of tokens, summed over the whole words that they are pieces of, with the words' places."""
-    spans = [match.span() for match in _WORD.finditer(text, 0, int(tokens.spans[:, 1].max(initial=0)))]
-    starts = np.array([start for start, _ in spans], dtype=np.int64)
+def words(
+    text: str, tokens: Tokens, activations: NDArray[np.float64], *, whole: bool = False
+) -> tuple[TokenShare, ...]:
+    """The activations of tokens, summed over the whole words that they are pieces of, with the words' places.
+
+    whole: the last activation is of the text as a whole, which has no place.
+    """
+    spans, starts = _spans(text, tokens)
     found: dict[tuple[str, int, int], float] = {}
     for place in np.flatnonzero(activations):
-        key = _word_of(text, tokens, int(place), spans, starts)
+        last = whole and place == len(activations) - 1
+        key = (WHOLE_TEXT, 0, 0) if last else _word_of(text, tokens, int(place), spans, starts)
         found[key] = found.get(key, 0.0) + float(activations[place])
     shares = [TokenShare(token, start, stop, share) for (token, start, stop), share in found.items()]
     return tuple(sorted(shares, key=lambda share: (-share.share, share.start)))
+
+
+def word_at(text: str, tokens: Tokens, place: int) -> str:
+    """The word that a token is a piece of; the token itself where it is special."""
+    return _word_of(text, tokens, place, *_spans(text, tokens))[0]
+
+
+def _spans(text: str, tokens: Tokens) -> tuple[list[tuple[int, int]], NDArray[np.int64]]:
+    """Where the words of a text stand, as far as its tokens go; and where they begin."""
+    spans = [match.span() for match in _WORD.finditer(text, 0, int(tokens.spans[:, 1].max(initial=0)))]
+    return spans, np.array([start for start, _ in spans], dtype=np.int64)
 
 
 def _word_of(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexent.explain.attribution import words
+from lexent.search.maxsim import MaxSim
 from lexent.types import TokenShare
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ def highlights(hits: Sequence[Hit]) -> list[tuple[TokenShare, ...]]:
     """For each hit the words of its document's content, strongest first, with their shares of the score.
 
     A contribution is shared out in proportion to the activations of the words that raised its concept, so the shares
-    sum to the score (see `lexent.explain.Attribution`). The documents are encoded again, together. Recipes that encode
-    a text as one vector have no words to show.
+    sum to the score (see `lexent.explain.Attribution`). The documents are encoded again, together. Where a recipe
+    matches tokens, a word has what the query's tokens found in it, and nothing is encoded. Recipes that encode a text
+    as one vector have no words to show.
     """
     from lexent.encoders.encoder import encode
 
@@ -29,6 +31,8 @@ def highlights(hits: Sequence[Hit]) -> list[tuple[TokenShare, ...]]:
     encoder, recipe = index.encoder, index.recipe
     if recipe.level != "tokens":
         return [() for _ in hits]
+    if isinstance(index.matcher, MaxSim):
+        return [_aligned(hit, index.matcher) for hit in hits]
     texts = [document.content for document in index.documents.at([hit.position for hit in hits])]
     states = encode(encoder, texts, kind="document", level=recipe.level, specials=recipe.specials)
     codes = index.lexicon.codes(states, k=recipe.k_for("document"))
@@ -46,3 +50,17 @@ def highlights(hits: Sequence[Hit]) -> list[tuple[TokenShare, ...]]:
                 heat += activations / total * part.value
         found.append(words(texts[place], tokens, heat))
     return found
+
+
+def _aligned(hit: Hit, matcher: MaxSim) -> tuple[TokenShare, ...]:
+    """What the tokens of the query found in each word."""
+    index, rows = hit.index, hit.query.rows
+    assert rows is not None
+    text = index.documents.at([hit.position])[0].content
+    tokens = index.encoder.tokenize([text], kind="document", specials=index.recipe.specials)[0]
+    found = matcher.align(hit.query, hit.position)
+    whole = index.recipe.whole > 0
+    heat = np.zeros(len(tokens) + whole)
+    owners = np.repeat(found.best, np.diff(rows.offsets))
+    np.add.at(heat, owners[owners >= 0], found.gains[owners >= 0] / found.divisor)
+    return words(text, tokens, heat, whole=whole)

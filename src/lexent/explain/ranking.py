@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lexent.explain.alignment import Alignment, align
 from lexent.explain.contributions import Explanation, bar, explain
 from lexent.search.results import QueryConcept
 
@@ -69,6 +70,8 @@ class RankExplanation:
     """The document one rank higher (the last one found, where this one is not found)."""
     best: Comparison | None
     """The top hit; None for the top hit itself."""
+    alignment: Alignment | None = None
+    """Token by token, where the recipe matches tokens."""
 
     def to_dict(self) -> dict[str, Any]:
         parts = self.explanation.to_dict()
@@ -84,11 +87,14 @@ class RankExplanation:
             "missing": [concept.to_dict() for concept in self.missing],
             "above": self.above.to_dict() if self.above else None,
             "best": self.best.to_dict() if self.best else None,
+            **({"alignment": self.alignment.to_dict()["tokens"]} if self.alignment else {}),
         }
 
     def __str__(self) -> str:
         place = f"rank {self.rank} of {self.found}" if self.rank else "not found: no shared concept"
         lines = [f'"{self.query}": {place}', str(self.explanation.top(SHOWN))]
+        if self.alignment:
+            lines += ["token by token:", *str(self.alignment).splitlines()[1:]]
         if self.missing:
             lines.append("concepts of the query that it lacks:")
             lines += [f"  {concept.weight:8.3f}  #{concept.id} {concept.label}" for concept in self.missing[:SHOWN]]
@@ -138,6 +144,7 @@ def why_ranked(index: View, weighed: Query, position: int, doc_id: str) -> RankE
         missing=tuple(concept for concept in index.concepts(weighed) if own[weighed.ids == concept.id] == 0),
         above=_comparison(index, weighed, position, order, place - 1, scores) if place else None,
         best=_comparison(index, weighed, position, order, 0, scores) if place else None,
+        alignment=align(index, weighed, position, id=doc_id, score=float(scores[position])) if weighed.rows else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,14 +24,15 @@ def index(
     text: str | None = None,
     title: str | None = None,
     id: str | None = None,
+    extras: Sequence[str] = (),
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Index:
     """Indexes a corpus into the folder `out` and opens it.
 
     source: a file or folder (see `lexent.corpus.read`), or documents, dicts or strings. text, title, id: the columns to
-    use, guessed where not named. encoder, lexicon: the embedded default where not given. progress: called with the
-    number of documents that were just finished.
+    use, guessed where not named. encoder, lexicon: the embedded default where not given. extras: what to keep for
+    comparison, "dense" or "lexical". progress: called with the number of documents that were just finished.
     """
     from lexent.corpus import read
 
@@ -41,6 +42,7 @@ def index(
         encoder=encoder,
         lexicon=lexicon,
         recipe=recipe,
+        extras=extras,
         progress=progress,
         overwrite=overwrite,
     )

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 if TYPE_CHECKING:
+    from lexent.explain.alignment import Alignment
     from lexent.explain.attribution import ConceptTokens
     from lexent.explain.contributions import Explanation
     from lexent.search.query import Query
@@ -76,9 +77,15 @@ class Hit:
 
         return tokens(self, concept)
 
+    def align(self) -> Alignment:
+        """The score token by token, for recipes that match tokens: what each token of the query found, and where."""
+        from lexent.explain.alignment import align
+
+        return align(self.index, self.query, self.position, id=self.id, score=self.score)
+
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         explanation = self.explain(contributions)
-        return {
+        found: dict[str, Any] = {
             "rank": self.rank,
             "id": self.id,
             "score": self.score,
@@ -87,6 +94,10 @@ class Hit:
             "contributions": [asdict(part) for part in explanation.contributions],
             "rest": explanation.rest,
         }
+        if self.query.rows is not None:
+            alignment = self.align() if contributions is None else self.align().top(contributions)
+            found["alignment"] = alignment.to_dict()["tokens"]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,145 @@
+"""A MaxSim score as an alignment: each token of the query, the document's token most like it, what the two share."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from lexent.errors import InputError
+from lexent.explain.attribution import WHOLE_TEXT, word_at
+from lexent.explain.contributions import bar
+from lexent.search.maxsim import Aligned, MaxSim
+from lexent.search.query import ADDED, WHOLE, Query, Rows
+from lexent.types import Contribution, Tokens
+
+if TYPE_CHECKING:
+    from lexent.search.view import View
+
+SHOWN = 3
+"""Concepts that the readable form shows of each pair."""
+RowKind = Literal["token", "whole", "added"]
+_KINDS: dict[int, RowKind] = {WHOLE: "whole", ADDED: "added"}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A token of a text: as its encoder has it, the word that it is a piece of, and where the token stands.
+
+    Places in a document count from the start of its `content`; special tokens and whole texts have none (0 to 0).
+    """
+
+    token: str
+    word: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedToken:
+    """One token of a query and what it found. The concepts' values and the rest sum to the value."""
+
+    kind: RowKind
+    """A token; the text as a whole, which only meets a document as a whole; or a concept that steering added."""
+    query: Piece
+    weight: float
+    """How much the token counts, before idf and steering of its concepts."""
+    document: Piece | None
+    """The document's token that is most like it; None where it shares nothing with any."""
+    value: float
+    concepts: tuple[Contribution, ...]
+    """What the two share, strongest first."""
+    rest: float = 0.0
+    """The sum of the concepts that were left out."""
+    left_out: int = 0
+
+    def top(self, n: int) -> AlignedToken:
+        kept, others = self.concepts[: max(n, 0)], self.concepts[max(n, 0) :]
+        rest = self.rest + sum(part.value for part in others)
+        return replace(self, concepts=kept, rest=rest, left_out=self.left_out + len(others))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "concepts": [asdict(part) for part in self.concepts]}
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Why a document has its score: the values of the query's tokens, in their order, sum to it."""
+
+    id: str
+    score: float
+    tokens: tuple[AlignedToken, ...]
+
+    def top(self, n: int) -> Alignment:
+        """The n strongest concepts of each pair; the others go into its rest."""
+        return replace(self, tokens=tuple(token.top(n) for token in self.tokens))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"id": self.id, "score": self.score, "tokens": [token.to_dict() for token in self.tokens]}
+
+    def __str__(self) -> str:
+        longest = max((abs(token.value) for token in self.tokens), default=0.0)
+        left = max((len(token.query.token) for token in self.tokens), default=0)
+        right = max((len(token.document.token) for token in self.tokens if token.document), default=0)
+        lines = [f"{self.id}  {self.score:.3f}"]
+        for token in self.tokens:
+            found = token.document.token if token.document else ""
+            shared = ", ".join(f"#{part.concept} {part.label} {part.value:.3f}" for part in token.concepts[:SHOWN])
+            more = f", {len(token.concepts) - SHOWN} more" if len(token.concepts) > SHOWN else ""
+            line = f"  {token.query.token:>{left}} > {found:{right}}  {bar(token.value, longest)} {token.value:8.3f}"
+            lines.append(f"{line}  {shared}{more}".rstrip())
+        return "\n".join(lines)
+
+
+def align(index: View, query: Query, position: int, *, id: str, score: float) -> Alignment:
+    """The alignment of a query with the document at `position`, whose score for it is known."""
+    if not isinstance(index.matcher, MaxSim) or query.rows is None:
+        raise InputError(
+            f'the recipe "{index.recipe.name}" compares whole documents, not tokens, so there is nothing to align; '
+            "recipes that match tokens: ssr, ssr-cls"
+        )
+    recipe = index.recipe
+    found, rows = index.matcher.align(query, position), query.rows
+    text = index.documents.at([position])[0].content
+    asked = index.encoder.tokenize([query.text], kind="query", specials=recipe.specials)[0]
+    held = index.encoder.tokenize([text], kind="document", specials=recipe.specials)[0]
+    made = []
+    for row in range(len(rows)):
+        concepts = _concepts(index, rows, found, row)
+        kind = _KINDS.get(int(rows.tokens[row]), "token")
+        if kind == "added":
+            own = rows.ids[rows.offsets[row] : rows.offsets[row + 1]].tolist()  # none where the recipe prunes it
+            label = index.lexicon.label(own[0]) if own else ""
+            ours = Piece(label, label, 0, 0)
+        else:
+            ours = _piece(query.text, asked, len(asked) if kind == "whole" else int(rows.tokens[row]))
+        made.append(
+            AlignedToken(
+                kind=kind,
+                query=ours,
+                weight=float(rows.strengths[row]),
+                document=_piece(text, held, int(found.best[row])) if concepts else None,
+                value=int(found.gains[rows.offsets[row] : rows.offsets[row + 1]].sum()) / found.divisor,
+                concepts=concepts,
+            )
+        )
+    return Alignment(id, score, tuple(made))
+
+
+def _concepts(index: View, rows: Rows, found: Aligned, row: int) -> tuple[Contribution, ...]:
+    from lexent.indexing.scale import LINEAR
+
+    part = slice(rows.offsets[row], rows.offsets[row + 1])
+    sides = (rows.ids, rows.weights, found.codes, found.gains)
+    shared = [
+        Contribution(concept, index.lexicon.label(concept), weight, code / LINEAR, gain / found.divisor)
+        for concept, weight, code, gain in zip(*(side[part].tolist() for side in sides), strict=True)
+        if code
+    ]
+    return tuple(sorted(shared, key=lambda one: (-abs(one.value), one.concept)))
+
+
+def _piece(text: str, tokens: Tokens, place: int) -> Piece:
+    if place >= len(tokens):  # a row after the last token is the text as a whole
+        return Piece(WHOLE_TEXT, WHOLE_TEXT, 0, 0)
+    start, stop = (int(edge) for edge in tokens.spans[place])
+    return Piece(tokens.strings[place], word_at(text, tokens, place), start, stop)
