@@ -193,7 +193,7 @@ def test_weightings() -> None:
     found = analyses.weightings(given(), system(own), measures="nDCG@10")
     labels = [row.label for row in found.rows]
     assert labels == [
-        *(f"bm25, idf {mode}" for mode in ("lucene", "okapi", "okapi-floor0", "clsr", "none")),
+        *(f"bm25, idf {mode}" for mode in ("lucene", "root", "okapi", "okapi-floor0", "clsr", "none")),
         *("dot, idf clsr", "dot, idf none", "count, idf clsr", "count, idf none"),
     ]
     assert found.reference == "bm25, idf clsr"

@@ -376,7 +376,7 @@ def test_b_above_one_gives_clamped_weights(b: float) -> None:
         assert (weights <= 1.5).all()
 
 
-@pytest.mark.parametrize("mode", ["clsr", "lucene", "okapi-floor0", "none"])
+@pytest.mark.parametrize("mode", ["clsr", "lucene", "root", "okapi-floor0", "none"])
 def test_idf_is_never_negative_and_nothing_for_latents_of_all_documents(mode: Any) -> None:
     df = np.array([0, 1, 10, 500, 999, 1000])
     found = idf(df, 1000, mode)

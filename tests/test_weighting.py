@@ -85,6 +85,7 @@ def test_idf_modes() -> None:
     odds = [(10 - n + 0.5) / (n + 0.5) for n in df]
     np.testing.assert_allclose(idf(df, 10, "lucene"), [math.log(1 + odd) for odd in odds])
     np.testing.assert_allclose(idf(df, 10, "okapi"), [math.log(odd) for odd in odds])
+    np.testing.assert_allclose(idf(df, 10, "root"), [math.sqrt(math.log1p(odd)) for odd in odds])
     np.testing.assert_allclose(idf(df, 10, "okapi-floor0"), [max(0, math.log(odd)) for odd in odds])
     np.testing.assert_allclose(idf(df, 10, "clsr"), [math.log(10), math.log(5), math.log(10 / 7), 0])
     np.testing.assert_allclose(idf(df, 10, "none"), 1)

@@ -121,11 +121,16 @@ def code(
         if recipe.emphasis and mean > 0:
             weights *= (states.values.float().norm(dim=1).cpu().numpy() / mean) ** recipe.emphasis
         codes = replace(codes, values=codes.values * weights[:, None])
+        owners = np.repeat(np.arange(len(texts)), np.diff(codes.offsets))
+        strengths = np.bincount(owners, weights, minlength=len(texts)).astype(np.float32)
+        if lexicon.sae.query_gain is not None:
+            codes = replace(codes, values=codes.values * lexicon.sae.query_gain[codes.ids])
     if recipe.whole:
         assert whole is not None
         extra = _unit(lexicon.whole_codes(whole, k=recipe.k))
-        factor = np.float32(recipe.whole if kind == "query" else 1)
-        codes = _with_last(codes, replace(extra, values=extra.values * factor))
+        if kind == "query":  # a share of what the tokens weigh together, so that it counts alike in short and long ones
+            extra = replace(extra, values=extra.values * (np.float32(recipe.whole) * strengths)[:, None])
+        codes = _with_last(codes, extra)
     return codes
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from lexent.errors import InputError, NotFoundError
 from lexent.types import Kind, Level, Match
 
-IdfMode = Literal["lucene", "okapi", "okapi-floor0", "clsr", "none"]
+IdfMode = Literal["lucene", "root", "okapi", "okapi-floor0", "clsr", "none"]
 Pool = Literal["sum", "max"]
 Formula = Literal["bm25", "dot", "count"]
 
@@ -72,7 +72,7 @@ class Recipe:
     match: Match = "documents"
     """match: concepts of whole documents, or maxsim: each token of a query and the token of a document most like it."""
     whole: float = 0.0
-    """match: for maxsim, weight of the concepts of the text as a whole, beside its tokens'; 0 leaves them out."""
+    """match: for maxsim, weight of the concepts of the text as a whole, as a share of its tokens'; 0 leaves them out."""
     fast: bool = False
     """match: for maxsim, score only candidates, found by the four strongest concepts of each token: approximate."""
 

@@ -79,17 +79,21 @@ class SparseAutoencoder:
         b_dec: NDArray[np.float32],
         scale: NDArray[np.float32] | None = None,
         decoder_scale: NDArray[np.float32] | None = None,
+        query_gain: NDArray[np.float32] | None = None,
     ) -> None:
-        """encoder: float32[d_sae, d_in], or int8 with scale float32[d_sae]. decoder: so too, None where tied."""
+        """encoder: float32[d_sae, d_in], or int8 with scale float32[d_sae]. decoder: so too, None where tied.
+
+        query_gain: float32[d_sae], how much each latent of a query counts for, where that was learned.
+        """
         shape = (config.d_sae, config.d_in)
         # nn.Linear and SAELens disagree on the axes: a transposed matrix must not pass as a model.
         if encoder.shape != shape or (decoder is not None and decoder.shape != shape):
             given = encoder.shape if decoder is None else f"{encoder.shape} and {decoder.shape}"
             raise ArtifactError(f"the matrices need the shape [latents, width] {shape}; given: {given}")
-        scales = [one for one in (scale, decoder_scale) if one is not None]
+        scales = [one for one in (scale, decoder_scale, query_gain) if one is not None]
         if b_enc.shape != shape[:1] or b_dec.shape != shape[1:] or any(one.shape != shape[:1] for one in scales):
             raise ArtifactError(
-                f"b_enc and a scale need one number a latent ({config.d_sae}), b_dec one a column ({config.d_in}); "
+                f"b_enc, scales and gains need a number a latent ({config.d_sae}), b_dec one a column ({config.d_in}); "
                 f"given: {len(b_enc)}, {', '.join(str(len(one)) for one in scales) or 'none'} and {len(b_dec)}"
             )
         for rows, one in ((encoder, scale), (decoder, decoder_scale)):
@@ -100,6 +104,7 @@ class SparseAutoencoder:
         self.b_enc, self.b_dec = b_enc, b_dec
         self._encoder, self._scale = encoder, scale
         self._decoder, self._decoder_scale = decoder, decoder_scale
+        self.query_gain = query_gain
         self._dense: NDArray[np.float32] | None = None
         self._directions: NDArray[np.float32] | None = None
         self._fast: Any = None
@@ -189,6 +194,7 @@ class SparseAutoencoder:
             b_dec=self.b_dec,
             scale=scale,
             decoder_scale=decoder_scale,
+            query_gain=self.query_gain,
         )
 
     def configured(self, **settings: Any) -> SparseAutoencoder:
@@ -201,6 +207,7 @@ class SparseAutoencoder:
             b_dec=self.b_dec,
             scale=self._scale,
             decoder_scale=self._decoder_scale,
+            query_gain=self.query_gain,
         )
 
     def kept(self, latents: NDArray[np.int64]) -> SparseAutoencoder:
@@ -213,6 +220,7 @@ class SparseAutoencoder:
             b_dec=self.b_dec,
             scale=None if self._scale is None else self._scale[latents],
             decoder_scale=None if self._decoder_scale is None else self._decoder_scale[latents],
+            query_gain=None if self.query_gain is None else self.query_gain[latents],
         )
 
     def tensors(self) -> dict[str, NDArray[Any]]:
@@ -228,6 +236,8 @@ class SparseAutoencoder:
             found["W_enc_scale"] = self._scale
         if self._decoder_scale is not None:
             found["W_dec_scale"] = self._decoder_scale
+        if self.query_gain is not None:
+            found["query_gain"] = self.query_gain
         return found
 
     def hash(self) -> str:
@@ -274,6 +284,7 @@ class SparseAutoencoder:
             b_dec=tensors["b_dec"],
             scale=tensors.get("W_enc_scale"),
             decoder_scale=tensors.get("W_dec_scale"),
+            query_gain=tensors.get("query_gain"),
         )
 
 

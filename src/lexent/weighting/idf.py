@@ -17,6 +17,8 @@ def idf(df: NDArray[np.int64], n_documents: int, mode: IdfMode) -> NDArray[np.fl
     odds = (n_documents - n + 0.5) / (n + 0.5)
     if mode == "lucene":
         return np.log1p(odds)
+    if mode == "root":
+        return np.sqrt(np.log1p(odds))
     if mode == "okapi":
         return np.log(odds)
     if mode == "okapi-floor0":
