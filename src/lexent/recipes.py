@@ -72,7 +72,7 @@ class Recipe:
     match: Match = "documents"
     """match: concepts of whole documents, or maxsim: each token of a query and the token of a document most like it."""
     whole: float = 0.0
-    """match: for maxsim, weight of the concepts of the text as a whole, as a share of its tokens'; 0 leaves them out."""
+    """match: for maxsim, weight of the concepts of the whole text, as a share of its tokens'; 0 leaves them out."""
     fast: bool = False
     """match: for maxsim, score only candidates, found by the four strongest concepts of each token: approximate."""
 
