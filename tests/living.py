@@ -156,7 +156,11 @@ def some_change(chance: random.Random, model: Model, kinds: tuple[str, ...] = ()
     if kind == "delete" and there:
         return ["delete", chance.sample(there, min(len(there), 1 + chance.randrange(8)))]
     if kind == "retune":
-        name, values = chance.choice([("k1", (0.5, 1.2, 3.0)), ("b", (0.1, 0.5, 0.9)), ("power", (0.5, 0.8, 1.0))])
+        settings: list[tuple[str, tuple[Any, ...]]]
+        settings = [("k1", (0.5, 1.2, 3.0)), ("b", (0.1, 0.5, 0.9)), ("power", (0.5, 0.8, 1.0))]
+        if model.recipe.match == "maxsim":
+            settings = [("idf", ("none", "lucene")), ("function_words", (0.2, 1.0)), ("adaptive_k", (True, False))]
+        name, values = chance.choice(settings)
         return ["retune", {name: chance.choice(values)}]
     return ["compact", None]
 

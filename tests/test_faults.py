@@ -155,7 +155,8 @@ def die_at(path: str, change: list[Any], step: int) -> None:
 def killed_at_steps(
     server: living.Server, path: Path, change: list[Any], folder: Path, choose: Callable[[int], list[int]]
 ) -> None:
-    model = Model.of([opened(path).document(id) for id in living.ids(opened(path))])
+    with opened(path) as index:
+        model = Model({id: index.document(id) for id in living.ids(index)}, index.recipe)
     shutil.copytree(path, folder / "counted")
     child = server.start("test_faults", "die_at", str(folder / "counted"), change, -1)
     assert child.end() == 0, child.log.read_text()

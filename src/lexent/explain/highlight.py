@@ -62,5 +62,6 @@ def _aligned(hit: Hit, matcher: MaxSim) -> tuple[TokenShare, ...]:
     whole = index.recipe.whole > 0
     heat = np.zeros(len(tokens) + whole)
     owners = np.repeat(found.best, np.diff(rows.offsets))
-    np.add.at(heat, owners[owners >= 0], found.gains[owners >= 0] / found.divisor)
+    known = (owners >= 0) & (owners < len(heat))  # a damaged store may hold rows that the text has not
+    np.add.at(heat, owners[known], found.gains[known] / found.divisor)
     return words(text, tokens, heat, whole=whole)

@@ -1,0 +1,171 @@
+"""What can go wrong with an index of token codes: killed processes, damaged files, an index of an older form."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import living
+import small
+from lexent import recipes
+from lexent.errors import ArtifactError
+from lexent.explain.highlight import highlights
+from lexent.indexing import verify
+from lexent.indexing.manifest import stamped
+from lexent.types import Document
+from living import Model, opened, state
+from test_faults import flipped, kill_and_look, killed_at_steps, names
+
+CHANGES: dict[str, list[Any]] = {
+    "add": ["add", [{"id": "x", "text": "king queen", "title": "", "metadata": {"n": 12}}]],
+    "upsert": ["upsert", [{"id": "d3", "text": "night", "title": "", "metadata": {"n": 12}}]],
+    "delete": ["delete", ["d2", "d21"]],
+    "compact": ["compact", None],
+    "retune": ["retune", {"idf": "lucene"}],
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> living.Server:
+    return living.shared_server(tmp_path_factory.mktemp("children"))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of two segments, one with deleted documents, and with dense vectors beside the codes of tokens."""
+    path = tmp_path_factory.mktemp("whole") / "a"
+    docs = small.documents(24)
+    with small.build(path, docs[:16], recipe="ssr", extras=["dense"]) as index:
+        index.add(docs[16:])
+        index.delete(["d1", "d7"])
+    return path
+
+
+@pytest.fixture
+def path(whole: Path, tmp_path: Path) -> Path:
+    shutil.copytree(whole, tmp_path / "a")
+    return tmp_path / "a"
+
+
+def test_a_killed_writer_leaves_what_it_acknowledged(server: living.Server, tmp_path: Path) -> None:
+    path, chance, model = tmp_path / "a", random.Random(5), Model.of(small.documents(12))
+    model.recipe = recipes.get("ssr")
+    small.build(path, small.documents(12), recipe="ssr").close()
+    for _ in range(4):
+        model = kill_and_look(server, path, model, chance, tmp_path)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_killed_at_a_step_of_a_change(server: living.Server, path: Path, tmp_path: Path, name: str) -> None:
+    def some(total: int) -> list[int]:
+        return sorted({random.Random(name).randrange(total - 2), total - 2})
+
+    killed_at_steps(server, path, CHANGES[name], tmp_path, some)
+
+
+def test_verify_and_opening_name_what_is_damaged(path: Path) -> None:
+    chance = random.Random(0)
+    stores = [name for name in names(path) if "/tokens-" in name or "/dense-" in name]
+    assert len(stores) == 2 * 9
+    for name in stores:
+        good = (path / name).read_bytes()
+        (path / name).write_bytes(flipped(good, chance))
+        with pytest.raises(ArtifactError, match=name):
+            verify(path)
+        (path / name).write_bytes(good[:-1])
+        with pytest.raises(ArtifactError, match=name):
+            opened(path)
+        (path / name).unlink()
+        with pytest.raises(ArtifactError, match=name):
+            opened(path)
+        (path / name).write_bytes(good)
+    verify(path)
+
+
+def use(path: Path) -> str:
+    """Does with an index what can be done; gives how that went."""
+    try:
+        with opened(path) as index:
+            for where in (None, {"n": {"gte": 3, "lt": 50}}, {"n": 5}):
+                for results in index.search_many(["yeast dough light", "king"], k=30, filter=where):
+                    for hit in results[:3]:
+                        hit.to_dict()
+                    highlights(results[:3])
+            index.search("dough king", k=5, mode="fast")
+            index.dense_search("dough king", k=5)
+        return "answer"
+    except ArtifactError:
+        return "error"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def change_all(path: Path) -> str:
+    try:
+        with opened(path) as index:
+            index.upsert([Document("d3", "night", metadata={"n": 3}), Document("new", "king")])
+            index.delete(["d5", "d22"], missing=True)
+            index.compact()
+            index.search("dough king", k=5)
+        return "answer"
+    except ArtifactError:
+        return "error"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def damage(path: str, seed: int, rounds: int) -> None:
+    """In a child process: flips bytes of every file of the stores, uses the index, and says what came of it."""
+    chance, folder = random.Random(seed), Path(path)
+    os.fsync = lambda handle: None
+    for name in [name for name in names(folder) if "/tokens-" in name or "/dense-" in name]:
+        good = (folder / name).read_bytes()
+        for turn in range(rounds):
+            data = good[:128] + flipped(good[128:], chance, 1 + 3 * (turn % 2))
+            if turn % 3 == 2:
+                data = good[:128] + chance.randbytes(len(good) - 128)
+            (folder / name).write_bytes(data)
+            living.say("did", [name, use(folder)])
+            if turn % 2:
+                shutil.copytree(folder, f"{path}.copy")
+                living.say("did", [name, change_all(Path(f"{path}.copy"))])
+                shutil.rmtree(f"{path}.copy")
+        (folder / name).write_bytes(good)
+    living.say("did", ["", use(folder)])
+
+
+@pytest.mark.parametrize(("seed", "rounds"), [(0, 2), pytest.param(1, 12, marks=pytest.mark.slow)])
+def test_no_flipped_byte_crashes(server: living.Server, path: Path, seed: int, rounds: int) -> None:
+    child = server.start("test_maxsim_faults", "damage", str(path), seed, rounds)
+    assert child.end() == 0, child.log.read_text()[-3000:]
+    outcomes = list(living.lines(child, "did"))
+    odd = [one for one in outcomes if one[1] not in ("answer", "error")]
+    assert not odd, "\n".join(sorted({str(one) for one in odd}))
+    assert outcomes[-1] == ["", "answer"]
+    assert {outcome for _, outcome in outcomes} == {"answer", "error"}
+
+
+def test_an_index_of_the_form_before_is_read(tmp_path: Path) -> None:
+    """Format 3 had no stores, and its recipes did not say how they match."""
+    with small.build(tmp_path / "a") as index:
+        expected = state(index)
+    manifest = json.loads((tmp_path / "a" / "manifest.json").read_text())
+    manifest["format"] = 3
+    del manifest["extras"]
+    for name in ("match", "whole", "fast", "adaptive_k"):
+        del manifest["recipe"][name]
+    for segment in manifest["segments"]:
+        del segment["stores"]
+    (tmp_path / "a" / "manifest.json").write_text(json.dumps(stamped(manifest)))
+    with opened(tmp_path / "a") as index:
+        assert state(index) == expected
+        index.add([Document("new", "night")])
+        assert index.manifest.format == 4
+        assert index.manifest.extras == ()
+    assert "new" in [hit.id for hit in opened(tmp_path / "a").search("night", k=100)]
