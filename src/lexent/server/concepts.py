@@ -210,6 +210,8 @@ def _cut(text: Coded, concept: int) -> dict[str, Any]:
     stop = min(len(text.text), max(middle + WINDOW, start + 2 * WINDOW))
     if start and " " in text.text[start:middle]:
         start += text.text[start:middle].index(" ") + 1
+    if stop < len(text.text) and " " in text.text[middle + 1 : stop]:
+        stop = text.text.rindex(" ", middle + 1, stop)
     inside = [
         {"token": share.token, "start": share.start - start, "stop": share.stop - start, "share": share.share}
         for share in shares

@@ -111,7 +111,7 @@ function follow(event) {
 const HELP = "/ goes to the search box. Tab goes from card to card, the left and right arrows from part to part of a bar, Enter opens a concept. On a slider, arrows change it and Home turns the concept off.";
 
 function keys(event) {
-  if (event.target.matches("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.matches("input:not([type=range]), textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "/") {
     const field = main.querySelector("input[type=search]");
     if (field) { event.preventDefault(); field.focus(); field.select(); }

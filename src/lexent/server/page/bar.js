@@ -6,19 +6,17 @@ export function bar(hit, highest, palette, { focus, link }) {
   const parts = hit.contributions.filter((part) => palette.has(part.concept) && part.value > 0);
   const known = parts.reduce((sum, part) => sum + part.value, 0);
   const rest = Math.max(0, hit.score - known);
-  const others = hit.contributions.length - parts.length + (hit.rest ? 1 : 0);
   const share = (value) => `${(100 * value) / (hit.score || 1)}%`;
-  const pieces = parts.map((part, place) => h("a", {
-    class: `piece ${palette.of(part.concept)}`, href: link(part.concept), role: "listitem", tabindex: place ? "-1" : "0",
-    "data-concept": part.concept, style: { width: share(part.value) },
-    "aria-label": `${part.label}: ${number(part.value)} of ${number(hit.score)}`,
+  const links = parts.map((part, place) => h("a", {
+    class: `piece ${palette.of(part.concept)}`, href: link(part.concept), tabindex: place ? "-1" : "0",
+    "data-concept": part.concept, "aria-label": `${part.label}: ${number(part.value)} of ${number(hit.score)}`,
     onmouseenter: () => focus(part.concept), onmouseleave: () => focus(null),
     onfocus: () => focus(part.concept), onblur: () => focus(null),
   }));
-  if (rest > 0) pieces.push(h("span", { class: "piece rest", role: "listitem", style: { width: share(rest) }, "aria-label": `other concepts: ${number(rest)}`, title: `other concepts: ${number(rest)}${others ? "" : ""}` }));
+  const pieces = links.map((piece, place) => h("li", { style: { width: share(parts[place].value) } }, piece));
+  if (rest > 0) pieces.push(h("li", { style: { width: share(rest) } }, h("span", { class: "piece rest", title: `other concepts: ${number(rest)}` }, h("span", { class: "unseen" }, `other concepts: ${number(rest)}`))));
   const arrows = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    const links = pieces.filter((piece) => piece.matches("a"));
     const now = links.indexOf(document.activeElement);
     if (!step || now < 0) return;
     event.preventDefault();
@@ -26,7 +24,7 @@ export function bar(hit, highest, palette, { focus, link }) {
     for (const one of links) one.tabIndex = one === next ? 0 : -1;
     next.focus();
   };
-  return h("div", { class: "bar", role: "list", "aria-label": `What the score ${number(hit.score)} is the sum of`, onkeydown: arrows, style: { width: `${Math.max(4, (100 * hit.score) / (highest || 1))}%` } }, pieces);
+  return h("ul", { class: "bar", "aria-label": `What the score ${number(hit.score)} is the sum of`, onkeydown: arrows, style: { width: `${Math.max(4, (100 * hit.score) / (highest || 1))}%` } }, pieces);
 }
 
 // The names of the strongest parts; of the one in focus, all of it.

@@ -92,7 +92,7 @@ async function quantiles(place, site, path, signal) {
 
 function example(site, one) {
   const most = Math.max(...one.tokens.map((token) => token.share), 1e-9);
-  const marks = one.tokens.map((token) => ({ ...token, weight: token.share, kind: "", strength: 0.12 + 0.4 * (token.share / most) }));
+  const marks = one.tokens.map((token) => ({ ...token, weight: token.share, kind: "", strength: 0.04 + 0.34 * (token.share / most) }));
   return h("li", {}, h("span", { class: "soft number weight" }, number(one.weight)), " … ", marked(one.text, marks), " … ",
     h("a", { class: "small", href: site.link({ screen: "document", id: one.id, q: site.state.q }) }, one.title ? short(one.title) : one.id));
 }

@@ -71,7 +71,7 @@ function drawText(page, concept) {
     parts.push(whole_.slice(place, word.start));
     const own = concept === null ? null : word.concepts.find((one) => one.id === concept);
     parts.push(h("span", { class: `word${own ? " on" : ""}`, tabindex: number_ ? "-1" : "0", role: "button", "aria-label": `${word.token}: ${word.concepts.map((one) => short(one.label)).join(", ")}`,
-      style: own ? { "--mark": (0.15 + 0.45 * Math.min(1, own.value / most)).toFixed(2) } : {},
+      style: own ? { "--mark": (0.12 + 0.28 * Math.min(1, own.value / most)).toFixed(2) } : {},
       onmouseenter: () => tell(page, word), onfocus: () => tell(page, word), onclick: () => tell(page, word) }, whole_.slice(word.start, word.stop)));
     place = word.stop;
   });

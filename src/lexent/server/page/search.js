@@ -205,7 +205,7 @@ class Search {
     // A concept in focus shows all of its words, each as strongly as it raised it; else only the strongest are marked.
     const most = Math.max(...found.map((mark) => mark.weight), 1e-9);
     if (this.active === null) return found.filter((mark) => mark.weight >= 0.33 * most);
-    return found.map((mark) => ({ ...mark, strength: 0.1 + 0.5 * Math.min(1, mark.weight / most) }));
+    return found.map((mark) => ({ ...mark, strength: 0.08 + 0.32 * Math.min(1, mark.weight / most) }));
   }
 
   drawWords() {
@@ -227,7 +227,8 @@ class Search {
     fill(card.querySelector(".title"), hit.title ? marked(hit.title, marks, { from: hit.title.trimStart().length - hit.title.length }) : hit.id);
     // A passage that shows a concept's words when it is in focus goes back to its own when it is not.
     fill(card.querySelector(".passage"), snippet(hit, marks));
-    fill(card.querySelector(".legend-place"), legend(hit, this.palette, this.active, { focus: (concept) => this.focus(concept), link: this.link }));
+    // A name that the pointer is on stays where it is.
+    if (!card.querySelector(".name:hover")) fill(card.querySelector(".legend-place"), legend(hit, this.palette, this.active, { focus: (concept) => this.focus(concept), link: this.link }));
     card.classList.toggle("without", this.active !== null && !hit.contributions.some((part) => part.concept === this.active));
   }
 
@@ -237,7 +238,7 @@ class Search {
     const change = () => {
       this.active = concept;
       for (const piece of this.root.querySelectorAll(".piece, .slide")) piece.classList.toggle("dim", concept !== null && piece.dataset.concept !== String(concept));
-      if (!this.list.contains(document.querySelector(".name:hover"))) this.drawWords();
+      this.drawWords();
     };
     if (concept === null) this.leaving = setTimeout(change, 60);
     else change();

@@ -1,0 +1,472 @@
+"""The explorer page in a real browser, over a real server: what a person does, and what they then see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import httpx
+import pytest
+
+import small
+from browser import Tab, browsing
+from lexent.server.settings import Keys, Settings
+from lexent.types import Document
+from serving import serving
+
+QUERY = "yeast dough light"
+EVIL = '<img src=x onerror="window.hurt=1"><script>window.hurt=2</script>'
+
+
+def documents() -> list[Document]:
+    evil = Document(id='evil"><b>', title=f"Evil {EVIL}", text=f"zebra {EVIL} zebra", metadata={"note": EVIL, "n": 7})
+    wide = Document(id="wide", title="Wide 😀 signs", text="😀 emoji 𝒳 yeast dough oven")
+    long = Document(id="long", text="filler words come first " * 40 + "walrus tusk " + "and then others " * 40)
+    return [*small.documents(40), evil, wide, long]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    folder = tmp_path_factory.mktemp("explorer")
+    small.build(folder / "docs.lexent", documents(), extras=["dense", "lexical"]).close()
+    small.build(folder / "plain.lexent", small.documents(12)).close()
+    with serving([folder / "docs.lexent", folder / "plain.lexent"]) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture
+def tab(browser: Any, client: httpx.Client) -> Iterator[Tab]:
+    """A tab that must end without an error, and without having asked anyone but the server."""
+    base = f"http://127.0.0.1:{client.base_url.port}"
+    found = Tab(browser, base)
+    yield found
+    found.close()
+    assert found.errors == []
+    assert found.outside == []
+
+
+def hits(page: Any) -> list[str]:
+    return [str(one) for one in page.locator(".hit").evaluate_all("all => all.map(one => one.dataset.key)")]
+
+
+def asked(client: httpx.Client, **body: Any) -> list[str]:
+    reply = client.post("/v1/indexes/docs/search", json={"query": QUERY, **body}).json()
+    return [hit["id"] for hit in reply["hits"]]
+
+
+def steer_of(page: Any) -> dict[str, float]:
+    text = parse_qs(urlparse(page.url).query).get("steer", [""])[0]
+    return {f"#{part.split(':')[0]}": float(part.split(":")[1]) for part in text.split(",") if part}
+
+
+def eventually(page: Any, expression: str) -> None:
+    """Waits until it is true. Playwright's own waiting evaluates strings in the page, which its policy forbids."""
+    end = monotonic() + 20
+    while not page.evaluate(expression):
+        assert monotonic() < end, expression
+        page.wait_for_timeout(20)
+
+
+def settled(page: Any) -> None:
+    page.wait_for_load_state("networkidle")
+    eventually(page, "document.querySelectorAll('[aria-busy]').length === 0")
+
+
+# --- search ------------------------------------------------------------------------------------------------------
+
+
+def test_a_search_shows_what_the_api_gives(tab: Tab, client: httpx.Client) -> None:
+    page = tab.open("/")
+    page.get_by_role("searchbox").fill(QUERY)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hit")
+    assert hits(page) == asked(client)
+    assert f"q={QUERY.replace(' ', '+')}" in page.url
+    first = client.post("/v1/indexes/docs/search", json={"query": QUERY}).json()["hits"][0]
+    card = page.locator(".hit").first
+    assert card.locator(".score").inner_text() == f"{first['score']:.2f}"
+    part = first["contributions"][0]
+    assert part["label"] in card.locator(".legend").inner_text()
+    widths = card.locator(".piece").evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")
+    whole = card.locator(".bar").evaluate("one => one.getBoundingClientRect().width")
+    assert sum(widths) == pytest.approx(whole, abs=len(widths) + 1)
+    assert widths[0] / whole == pytest.approx(part["value"] / first["score"], abs=0.03)
+
+
+def test_dragging_a_slider_gives_the_order_that_the_api_gives(tab: Tab, client: httpx.Client) -> None:
+    page = tab.open(f"/search?q={QUERY}")
+    page.wait_for_selector(".hit")
+    before = hits(page)
+    moved = False
+    for place in range(6):  # the first slider whose drag to the right end changes the order
+        slider = page.locator(".slides input").nth(place)
+        box = slider.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2, steps=6)
+        page.mouse.up()
+        settled(page)
+        assert slider.get_attribute("aria-valuetext") == "4.0×"
+        steer = steer_of(page)
+        assert len(steer) == place + 1
+        eventually(page, "document.querySelectorAll('.hit .move').length > 0")
+        assert hits(page) == asked(client, steer=steer)
+        moved = moved or hits(page) != before
+    assert moved
+    ranks = {id: rank for rank, id in enumerate(before, 1)}
+    for rank, id in enumerate(hits(page), 1):
+        text = page.locator(".hit").nth(rank - 1).locator(".move").inner_text()
+        was = ranks.get(id)
+        wanted = "new" if was is None else "=" if was == rank else f"{'▲' if was > rank else '▼'}{abs(was - rank)}"
+        assert text == wanted
+    page.get_by_role("button", name="Reset").click()
+    settled(page)
+    assert hits(page) == before
+    assert "steer" not in page.url
+
+
+def test_an_address_shows_the_same_to_others(tab: Tab, browser: Any, client: httpx.Client) -> None:
+    page = tab.open(f"/search?q={QUERY}&k=5&filter=%7B%22n%22%3A%7B%22lt%22%3A30%7D%7D")
+    page.wait_for_selector(".hit")
+    page.locator(".slides input").first.focus()
+    page.keyboard.press("Home")  # off
+    for _ in range(3):
+        page.locator(".slides input").nth(1).press("ArrowRight")
+    settled(page)
+    wanted, url = hits(page), page.url
+    assert wanted == asked(client, k=5, filter={"n": {"lt": 30}}, steer=steer_of(page))
+    other = Tab(browser, tab.base)
+    other.page.goto(url)
+    other.page.wait_for_selector(".hit .move")
+    assert hits(other.page) == wanted
+    assert other.page.locator(".slides input").first.get_attribute("aria-valuetext") == "off"
+    assert other.page.locator(".slides input").nth(1).get_attribute("aria-valuetext") == "1.7×"
+    other.close()
+    page.locator("nav a", has_text="Lexicon").click()
+    page.wait_for_selector(".table")
+    page.go_back()
+    page.wait_for_selector(".hit")
+    assert hits(page) == wanted
+
+
+def test_any_concept_can_be_added_by_name(tab: Tab, client: httpx.Client) -> None:
+    page = tab.open(f"/search?q={QUERY}")
+    page.wait_for_selector(".hit")
+    own = {one["id"] for one in client.post("/v1/indexes/docs/search", json={"query": QUERY}).json()["concepts"]}
+    other = next(concept for concept in range(96) if concept not in own)
+    page.get_by_role("combobox", name="Add a concept by name").fill(f"concept {other}")
+    page.locator(".choices li", has_text=f"concept {other}#{other}").wait_for()
+    page.keyboard.press("Enter")
+    settled(page)
+    assert steer_of(page) == {f"#{other}": 2.0}
+    assert hits(page) == asked(client, steer={f"#{other}": 2})
+    page.get_by_role("button", name=f"Remove concept {other}").click()
+    settled(page)
+    assert hits(page) == asked(client)
+
+
+def test_a_concept_in_focus_marks_its_words(tab: Tab, client: httpx.Client) -> None:
+    page = tab.open("/search?q=yeast dough oven")
+    page.wait_for_selector(".passage mark")
+    reply = client.post("/v1/indexes/docs/search", json={"query": "yeast dough oven"}).json()
+    ids = [hit["id"] for hit in reply["hits"]]
+    words = client.post("/v1/indexes/docs/words", json={"query": "yeast dough oven", "documents": ids}).json()
+    card = page.locator(".hit", has=page.locator(".title", has_text="Wide"))
+    piece = card.locator("a.piece").first
+    concept = int(piece.get_attribute("data-concept"))
+    piece.hover()
+    eventually(
+        page, f"[...document.querySelectorAll('.passage mark')].every(one => one.dataset.concept === '{concept}')"
+    )
+    shown = set(card.locator("mark").all_inner_texts())
+    own = next(one for one in words["documents"] if one["id"] == "wide")
+    wanted = next(one for one in own["concepts"] if one["concept"] == concept)
+    assert shown == {token["token"] for token in wanted["tokens"]}  # also behind signs that JavaScript counts twice
+    assert "×" in card.locator(".legend").inner_text()
+
+
+def test_a_long_text_is_cut_around_the_words_that_count(tab: Tab) -> None:
+    page = tab.open("/search?q=walrus tusk")
+    card = page.locator('.hit[data-key="long"]')
+    card.locator("mark").first.wait_for()
+    assert "walrus tusk" in card.locator(".passage").inner_text()
+    assert card.locator(".passage").inner_text().startswith("…")
+
+
+def test_everything_can_be_done_with_the_keyboard(tab: Tab, client: httpx.Client) -> None:
+    page = tab.open("/lexicon")
+    page.wait_for_selector(".table")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name") == "find"
+    page.goto(f"{tab.base}/")
+    page.wait_for_selector(".chips a")
+    page.keyboard.type(QUERY)  # the box is in focus from the start
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hit")
+    seen = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate("document.activeElement.className"))
+        if "piece" in seen[-1]:
+            break
+    assert "piece" in seen[-1]
+    first = page.evaluate("document.activeElement.dataset.concept")
+    page.keyboard.press("ArrowRight")
+    second = page.evaluate("document.activeElement.dataset.concept")
+    assert first != second
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#rename")
+    assert f"#{second}" in page.locator("main .tag").first.inner_text()
+    page.go_back()
+    page.wait_for_selector(".hit")
+    slider = page.locator(".slides input").first
+    slider.focus()
+    page.keyboard.press("End")
+    settled(page)
+    assert hits(page) == asked(client, steer=steer_of(page))
+    outline = slider.evaluate("one => getComputedStyle(one).outlineStyle")
+    assert outline != "none"
+    page.locator("body").press("?")
+    page.get_by_role("dialog").wait_for()
+    page.keyboard.press("Escape")
+
+
+# --- the other screens -------------------------------------------------------------------------------------------
+
+
+def test_compare_joins_the_ranks_of_three_systems(tab: Tab, client: httpx.Client) -> None:
+    page = tab.open("/compare?q=yeast dough oven")
+    page.wait_for_selector(".ranking li")
+    reply = client.post("/v1/indexes/docs/compare", json={"query": "yeast dough oven"}).json()
+    columns = page.locator(".system")
+    assert columns.count() == 3
+    for place, system in enumerate(reply["systems"]):
+        ids = columns.nth(place).locator("li").evaluate_all("all => all.map(one => one.dataset.id)")
+        assert ids == [hit["id"] for hit in system["hits"]]
+    pairs = zip(reply["systems"], reply["systems"][1:], strict=False)
+    shared = [{hit["id"] for hit in one["hits"]} & {hit["id"] for hit in other["hits"]} for one, other in pairs]
+    eventually(page, f"document.querySelectorAll('.lines path').length === {sum(map(len, shared))}")
+    page.goto(f"{tab.base}/compare?q=yeast&index=plain")
+    page.wait_for_selector(".ranking li")
+    assert "--with dense" in page.locator(".notice").inner_text()
+    assert page.locator(".system").count() == 2
+
+
+def test_a_concept_can_be_renamed_and_keeps_its_name(tab: Tab, client: httpx.Client) -> None:
+    concept = client.get("/v1/indexes/docs/concepts?limit=1").json()["concepts"][0]["id"]
+    page = tab.open(f"/concept?id={concept}")
+    page.locator(".quantile").first.wait_for()
+    shown = client.get(f"/v1/indexes/docs/concepts/{concept}").json()
+    assert page.locator(".plot .column").count() == len(shown["histogram"]["counts"])
+    assert page.locator(".quantile mark").count() > 0
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_role("textbox", name="Your name for this concept").fill("Kitchen things")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Kitchen things").wait_for()
+    assert client.get(f"/v1/indexes/docs/concepts/{concept}").json()["label"] == "Kitchen things"
+    page.reload()
+    page.get_by_role("heading", name="Kitchen things").wait_for()
+    page.goto(f"{tab.base}/lexicon?find=kitchen")
+    page.get_by_role("link", name="Kitchen things").click()
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_role("textbox", name="Your name for this concept").fill("concept 3")
+    page.get_by_role("button", name="Save").click()
+    assert "already called" in page.get_by_role("alert").inner_text()
+    page.get_by_role("button", name="Back to").click()
+    page.get_by_role("heading", name=f"concept {concept}").wait_for()
+    tab.errors = [error for error in tab.errors if "422" not in error]  # the browser's own note of the refusal
+
+
+def test_a_document_is_added_found_and_explained(tab: Tab, client: httpx.Client) -> None:
+    page = tab.open("/")
+    page.wait_for_selector(".chips a")
+    page.get_by_role("button", name="Add").click()
+    page.get_by_role("textbox", name="Id").fill("penguin-1")
+    page.get_by_role("textbox", name="Title").fill("Penguins")
+    page.get_by_role("textbox", name="Text").fill("penguin penguin iceberg dough")
+    page.get_by_role("dialog").get_by_role("button", name="Add").click()
+    page.get_by_role("heading", name="Penguins").wait_for()
+    page.wait_for_selector(".word")
+    page.goto(f"{tab.base}/search?q=penguin iceberg")
+    page.wait_for_selector(".hit")
+    assert hits(page)[0] == "penguin-1"
+    page.locator(".hit .title").nth(1).click()
+    page.wait_for_selector(".verdict")
+    assert "number 2" in page.locator(".verdict").inner_text()
+    assert page.locator(".differences tbody tr").count() > 1
+    page.wait_for_selector(".word")
+    page.locator(".word").first.focus()
+    assert "raised" in page.locator(".about").inner_text()
+    page.keyboard.press("ArrowRight")
+    second = page.locator(".word").nth(1).inner_text()
+    assert page.locator(".about b").inner_text().lower() == second.lower()
+    page.locator(".weight-row").first.click()
+    assert page.locator(".word.on").count() > 0
+    assert client.delete("/v1/indexes/docs/documents", params={"id": "penguin-1"}).status_code == 200
+
+
+def test_the_lexicon_can_be_searched_sorted_and_paged(tab: Tab) -> None:
+    page = tab.open("/lexicon")
+    page.wait_for_selector(".table tbody tr")
+    assert page.locator(".table tbody tr").count() == 50
+    assert page.locator(".plot .curve").count() == 1
+    page.get_by_role("button", name="Number").click()
+    eventually(page, "document.querySelector('.table tbody td').textContent === '#0'")
+    page.get_by_role("button", name="Next").click()
+    eventually(page, "document.querySelector('.table tbody td').textContent === '#50'")
+    assert "page=2" in page.url
+    page.get_by_role("searchbox").fill("concept 42")
+    eventually(page, "document.querySelector('.table tbody td').textContent === '#42'")
+    page.get_by_role("searchbox").fill("qqqq")
+    page.get_by_role("heading", name="No concept has such a name").wait_for()
+
+
+def test_another_index_can_be_chosen(tab: Tab) -> None:
+    page = tab.open(f"/search?q={QUERY}")
+    page.wait_for_selector(".hit")
+    page.get_by_label("Index").select_option("plain")
+    eventually(page, "location.search.includes('index=plain')")
+    page.wait_for_selector(".hit")
+    assert "12 documents" in page.locator("#found").inner_text()
+
+
+# --- text stays text ---------------------------------------------------------------------------------------------
+
+
+def test_what_a_document_holds_is_never_html(tab: Tab) -> None:
+    page = tab.open("/search?q=zebra")
+    page.wait_for_selector(".hit mark")
+    assert EVIL in page.locator(".hit").first.inner_text().replace("\u00a0", " ")
+    for path in ("/document?id=evil%22%3E%3Cb%3E&q=zebra", f"/search?q={EVIL}", f"/lexicon?find={EVIL}"):
+        page.goto(tab.base + path)
+        settled(page)
+    page.goto(f"{tab.base}/document?id=evil%22%3E%3Cb%3E&q=zebra")
+    page.wait_for_selector(".word")
+    assert EVIL in page.locator("h1").inner_text()
+    assert page.evaluate("window.hurt === undefined")
+    assert page.locator("main img, main script").count() == 0
+
+
+# --- states ------------------------------------------------------------------------------------------------------
+
+
+def test_states_are_designed(tab: Tab, browser: Any) -> None:
+    page = tab.open("/search?q=yeast&filter=nonsense")
+    assert "filter" in page.get_by_role("alert").inner_text()
+    page.goto(f'{tab.base}/search?q=yeast&filter={{"n": 123456}}')
+    page.get_by_role("heading", name="Nothing shares a concept").wait_for()
+    page.goto(f"{tab.base}/document?id=none")
+    page.get_by_role("alert").wait_for()
+    assert "no document" in page.get_by_role("alert").inner_text()
+    page.goto(f"{tab.base}/document")
+    page.get_by_role("heading", name="Which document?").wait_for()
+    page.goto(f"{tab.base}/compare")
+    page.get_by_role("heading", name="Ask something").wait_for()
+    tab.errors = [error for error in tab.errors if "404" not in error]
+    page.route("**/search", lambda route: None)  # an answer that does not come
+    page.goto(f"{tab.base}/?q=yeast")
+    page.wait_for_selector(".bone")
+    page.get_by_text("Still working").first.wait_for()
+    page.unroute("**/search")
+    page.route("**/search", lambda route: route.abort())
+    page.goto(f"{tab.base}/search?q=dough")
+    page.get_by_role("heading", name="The server does not answer").wait_for()
+    page.unroute("**/search")
+    page.get_by_role("button", name="Try again").click()
+    page.wait_for_selector(".hit")
+    tab.errors = [error for error in tab.errors if "net::ERR_FAILED" not in error]
+
+
+def test_a_server_with_a_key_asks_for_it(browser: Any, tmp_path: Path) -> None:
+    small.build(tmp_path / "own.lexent", small.documents(8)).close()
+    settings = Settings(keys=Keys(write="w" * 20, read="r" * 20))
+    with serving([tmp_path / "own.lexent"], settings) as client:
+        tab = Tab(browser, f"http://127.0.0.1:{client.base_url.port}")
+        page = tab.open("/search?q=yeast")
+        page.get_by_label("Key").fill("wrong")
+        page.keyboard.press("Enter")
+        page.get_by_label("Key").fill("r" * 20)
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".hit")
+        assert tab.outside == []
+        tab.close()
+
+
+# --- for everyone ------------------------------------------------------------------------------------------------
+
+SCREENS = {
+    "landing": ("/", ".chips a"),
+    "search": (f"/search?q={QUERY}&steer=3:2", ".hit mark"),
+    "compare": ("/compare?q=yeast dough", ".ranking li"),
+    "concept": ("/concept?id=3", ".quantile"),
+    "document": (f"/document?id=d7&q={QUERY}", ".word"),
+    "lexicon": ("/lexicon", ".table tbody tr"),
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", SCREENS)
+def test_no_screen_has_an_accessibility_violation(browser: Any, client: httpx.Client, name: str, scheme: str) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="no axe: pip install axe-playwright-python"
+    )
+    path, selector = SCREENS[name]
+    tab = Tab(browser, f"http://127.0.0.1:{client.base_url.port}", color_scheme=scheme)
+    page = tab.open(path)
+    page.wait_for_selector(selector)
+    settled(page)
+    if name == "search":
+        page.get_by_role("combobox", name="Add a concept by name").fill("concept 1")
+        page.locator(".choices li").first.wait_for()
+    found = axe.Axe().run(page)
+    wrong = [
+        f"{one['id']}: {one['help']}: {node['html'][:160]} {node.get('failureSummary', '')[:200]}"
+        for one in found.response["violations"]
+        for node in one["nodes"][:3]
+    ]
+    assert wrong == []
+    assert tab.errors == []
+    assert tab.outside == []
+    tab.close()
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_every_screen_fits_a_phone(browser: Any, client: httpx.Client, name: str) -> None:
+    path, selector = SCREENS[name]
+    base = f"http://127.0.0.1:{client.base_url.port}"
+    tab = Tab(browser, base, viewport={"width": 360, "height": 740}, has_touch=True)
+    page = tab.open(path)
+    page.wait_for_selector(selector)
+    settled(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert tab.errors == []
+    tab.close()
+
+
+def test_cards_glide_where_motion_is_welcome_and_not_where_it_is_not(browser: Any, client: httpx.Client) -> None:
+    counts = {}
+    for motion in ("no-preference", "reduce"):
+        tab = Tab(browser, f"http://127.0.0.1:{client.base_url.port}", reduced_motion=motion)
+        page = tab.open(f"/search?q={QUERY}")
+        page.wait_for_selector(".hit")
+        settled(page)
+        page.evaluate(
+            "() => { window.glides = 0; const old = Element.prototype.animate;"
+            "Element.prototype.animate = function (...all) { window.glides += 1; return old.apply(this, all); }; }"
+        )
+        for place in range(4):
+            page.locator(".slides input").nth(place).press("End")
+            settled(page)
+        counts[motion] = page.evaluate("window.glides")
+        tab.close()
+    assert counts["no-preference"] > 0
+    assert counts["reduce"] == 0
