@@ -1,4 +1,4 @@
-"""Folders that Lexent writes, indexes, lexicons and adapters: whole or not at all, hashed, versioned, refused when damaged."""
+"""Folders that Lexent writes (indexes, lexicons, adapters): whole or not at all, hashed, refused when damaged."""
 
 from __future__ import annotations
 
@@ -68,6 +68,12 @@ def read_manifest(path: Path, *, kind: ArtifactKind) -> dict[str, Any]:
             f"this version reads up to {FORMAT_VERSION}; upgrade: pip install -U lexent"
         )
     return found
+
+
+def is_kind(path: Path, kind: ArtifactKind) -> bool:
+    """Whether a folder says that it is an artefact of that kind."""
+    found = _manifest(path)
+    return found is not None and bool(found["kind"] == kind)
 
 
 def file_hash(path: Path) -> str:

@@ -65,14 +65,14 @@ class AdapterConfig:
 class TrainSettings:
     """How an adapter is trained."""
 
-    loss: Loss = "infonce"
-    """What is minimised: infonce, the improvement of the margin over the base's own, or the paper's hinge."""
+    loss: Loss = "improvement"
+    """What is minimised: the improvement of margins over the base's own, infonce, or the paper's hinge."""
     negatives: Negatives = "dense"
     """Where hard negatives come from: the base retriever's best documents, or BM25's as in the paper."""
     n_negatives: int = 31
     """Hard negatives a query."""
     margin: float | None = None
-    """Of the losses improvement (0.05 where it is left out) and hinge (0.3)."""
+    """Of the losses improvement (0.1 where it is left out) and hinge (0.3)."""
     temperature: float = 0.05
     """Of the loss infonce: cosines are divided by it."""
     lr: float = 1e-4
@@ -83,9 +83,9 @@ class TrainSettings:
     """Weight of the squared distance of the projector from its start."""
     batch: int = 32
     """Queries a step; their candidates are shared as negatives."""
-    epochs: int = 30
+    epochs: int = 16
     """The most passes over the training queries."""
-    patience: int = 5
+    patience: int = 4
     """Passes without a better validation value before training ends."""
     folds: int = 5
     """Parts of the train queries that are held out in turn; of 2,000 queries or more, one part alone."""
@@ -113,7 +113,7 @@ class TrainSettings:
     @property
     def gap(self) -> float:
         """The margin of the loss."""
-        return self.margin if self.margin is not None else {"hinge": 0.3}.get(self.loss, 0.05)
+        return self.margin if self.margin is not None else {"hinge": 0.3}.get(self.loss, 0.1)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -30,6 +30,9 @@ class AdaptedCorpus:
         self.adapter = adapter
         self.base = np.ascontiguousarray(documents, np.float32)
         self.projected = self.base if is_identity(adapter) else adapter.project(self.base)
+        self._squared = (
+            np.einsum("nm,nm->n", self.projected, self.projected) if adapter.config.mode == "lowrank" else 0.0
+        )
 
     def __len__(self) -> int:
         return len(self.base)
@@ -94,7 +97,7 @@ class AdaptedCorpus:
         made = self.projected @ columns.astype(np.float32)
         r = left.shape[1]
         z, along, product, biased, total = made[:, :r], made[:, r : 2 * r], made[:, -3], made[:, -2], made[:, -1]
-        length = 1 + bias @ bias + 2 * biased
+        length = self._squared + bias @ bias + 2 * biased
         length = (
             length + 2 * np.einsum("nr,nr->n", z, along + bias @ left) + np.einsum("nr,nr->n", z @ (left.T @ left), z)
         )

@@ -57,6 +57,10 @@ def evaluate(
     feedback_method: feedbacks.MethodName = None,
     feedback_concepts: feedbacks.Concepts = None,
     feedback_weight: feedbacks.Weight = None,
+    adapter: Annotated[
+        Path | None,
+        typer.Option("--adapter", metavar="DIR", help="Also evaluate this adapter over all documents, as imrnn."),
+    ] = None,
     encoder: options.EncoderName = None,
     lexicon: options.LexiconName = None,
     k1: options.K1 = None,
@@ -119,6 +123,7 @@ def evaluate(
             fuse=weights_of(fuse, flag="--fuse"),
             fusion=fusion,
             feedback=feedbacks.feedback_of(feedback, feedback_method, feedback_concepts, feedback_weight),
+            adapter=adapter,
             run_dir=run_dir,
             progress=meter.update,
         )

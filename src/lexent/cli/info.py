@@ -1,4 +1,4 @@
-"""lexent info: what an index or a lexicon says about itself."""
+"""lexent info: what an index, a lexicon or an adapter says about itself."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from lexent.cli.console import command, say_next, show, show_json
 
 def info(
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="An index or a lexicon: its folder, or a shipped lexicon's name.")
+        Path,
+        typer.Argument(
+            metavar="PATH", help="An index, a lexicon or an adapter: its folder, or a shipped lexicon's name."
+        ),
     ],
     json: options.Json = False,
 ) -> None:
-    """Show what an index or a lexicon holds, what it was made with and by which settings."""
+    """Show what an index, a lexicon or an adapter holds, what it was made with and by which settings."""
     folder, kind, manifest = read_artefact(path)
     files = manifest.get("files", {})
     found: dict[str, Any] = {
@@ -32,12 +35,14 @@ def info(
     _show(found)
     if kind == "index":
         say_next(command("lexent", "search", path, "your question"))
-    else:
+    elif kind == "lexicon":
         say_next(command("lexent", "concepts", "list", "--lexicon", path))
+    else:
+        say_next(command("lexent", "adapt", "eval", "COLLECTION", path))
 
 
 def read_artefact(path: Path) -> tuple[Path, str, dict[str, Any]]:
-    """The folder of an index or a lexicon, which of the two it is, and its manifest."""
+    """The folder of an index, a lexicon or an adapter, which of them it is, and its manifest."""
     from lexent import artifact
     from lexent.errors import NotFoundError
     from lexent.indexing.manifest import Manifest
@@ -55,6 +60,8 @@ def read_artefact(path: Path) -> tuple[Path, str, dict[str, Any]]:
     if _kind(path) == "lexicon":
         manifest = artifact.read_manifest(path, kind="lexicon")
         return path, "lexicon", {**manifest, "autoencoder": _json(path / "cfg.json")}
+    if _kind(path) == "adapter":
+        return path, "adapter", artifact.read_manifest(path, kind="adapter")
     found = Manifest.read(path)
     facts = found.model_dump()
     return path, "index", {**facts, "stores": found.store_sizes(), "files": facts["files"]}

@@ -1,4 +1,4 @@
-"""lexent verify: is an index or a lexicon as it was written?"""
+"""lexent verify: is an index, a lexicon or an adapter as it was written?"""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from lexent.cli.console import show, show_json
 
 
 def verify(
-    path: Annotated[Path, typer.Argument(metavar="DIR", help="An index or a lexicon: its folder, or a shipped one.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="DIR", help="An index, a lexicon or an adapter: its folder, or a shipped lexicon.")
+    ],
     json: options.Json = False,
 ) -> None:
-    """Read every file of an index or a lexicon and compare it with its checksum.
+    """Read every file of an index, a lexicon or an adapter and compare it with its checksum.
 
     Damage is an error that names the files.
     """
@@ -23,7 +25,9 @@ def verify(
     from lexent.cli.info import read_artefact
 
     folder, kind, manifest = read_artefact(path)
-    make = "lexent train TEXTS" if kind == "lexicon" else "lexent index CORPUS"
+    make = {"lexicon": "lexent train TEXTS", "adapter": "lexent adapt train COLLECTION"}.get(
+        kind, "lexent index CORPUS"
+    )
     remedy = f"make it again: {make} --out {folder} --overwrite"
     files = manifest["files"]
     artifact.check_sizes(folder, {name: file["size"] for name, file in files.items()}, remedy=remedy)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from lexent.artifact import is_kind
 from lexent.errors import InputError
 from lexent.types import Kind, Level, States, Tokens
 
@@ -69,7 +70,8 @@ def batches_with_whole(
 def load(encoder: str | Path | Encoder | Any = DEFAULT, *, device: str | None = None) -> Encoder:
     """An encoder from a sentence-transformers id, a local folder, a SentenceTransformer object or an Encoder.
 
-    "tiny" is the deterministic encoder of the fast tests.
+    A folder may also be an adapter's: then it is the adapter's encoder, with the adapter behind it. "tiny" is the
+    deterministic encoder of the fast tests.
     """
     from lexent.encoders.sentence import SentenceEncoder
     from lexent.encoders.tiny import TinyEncoder
@@ -77,6 +79,10 @@ def load(encoder: str | Path | Encoder | Any = DEFAULT, *, device: str | None = 
     if isinstance(encoder, str) and encoder == TinyEncoder.id:
         return TinyEncoder()
     if isinstance(encoder, str | Path):
+        if is_kind(Path(encoder), "adapter"):
+            from lexent.adapters.encoder import AdaptedEncoder
+
+            return AdaptedEncoder.open(encoder, device=device)
         return SentenceEncoder.open(str(encoder), device=device)
     if isinstance(encoder, Encoder):
         return encoder

@@ -18,7 +18,18 @@ from lexent.evaluation.fused import Fused, Recorded
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.report import Gain, Report
 from lexent.evaluation.runs import Run
-from lexent.evaluation.systems import BASELINES, Bench, Dense, EncoderLike, Latent, LexiconLike, System, TokenMatch
+from lexent.evaluation.systems import (
+    ADAPTED,
+    BASELINES,
+    AdapterLike,
+    Bench,
+    Dense,
+    EncoderLike,
+    Latent,
+    LexiconLike,
+    System,
+    TokenMatch,
+)
 from lexent.recipes import Recipe
 from lexent.search.feedback import Feedback
 from lexent.search.fusion import WEIGHTS, Fusion, Method
@@ -40,6 +51,7 @@ def evaluate(
     fuse: Sequence[str] | Mapping[str, float | None] = (),
     fusion: Method = "sum",
     feedback: Feedback | int | None = None,
+    adapter: AdapterLike = None,
     run_dir: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -49,7 +61,8 @@ def evaluate(
     others. lexicon: used by the recipes of its level; others take the shipped one for them.
     depth: how many documents each system returns for a query. fuse: what to fuse each recipe with, by name: baselines,
     recipes or run files; a mapping gives weights (the recipe's own is 1). feedback: also evaluate each recipe with
-    relevance feedback. run_dir: where to write the systems' run files. progress: is told how many texts are encoded.
+    relevance feedback. adapter: evaluate its system, imrnn, too. run_dir: where to write the systems' run files.
+    progress: is told how many texts are encoded.
     p-values are against the first baseline; those of `gains`, of a fused system against the best of its parts and of
     one with feedback against the same without.
     """
@@ -61,13 +74,14 @@ def evaluate(
     named = dict(fuse) if isinstance(fuse, Mapping) else dict.fromkeys(fuse)
     weights = {name: WEIGHTS[fusion].get(name, 1.0) if weight is None else weight for name, weight in named.items()}
     joined = Fusion(fusion, weights)
-    known = [*names_of(chosen, learned), *BASELINES, *(_run_name(Path(path), runs) for path in runs)]
+    beside_recipes = [] if adapter is None else [ADAPTED]
+    known = [*names_of(chosen, learned), *beside_recipes, *BASELINES, *(_run_name(Path(path), runs) for path in runs)]
     groups = _groups(chosen, weights, known)
     baselines = list(dict.fromkeys([*baselines, *(name for name in weights if name in BASELINES)]))
     loaded = load(collection, split=split)
     found: dict[str, Run] = {_run_name(Path(path), runs): _read_run(Path(path), loaded) for path in runs}
 
-    systems = _systems(chosen, baselines, lexicon=lexicon, encoder=encoder, feedback=learned)
+    systems = _systems(chosen, baselines, lexicon=lexicon, encoder=encoder, feedback=learned, adapter=adapter)
     made: dict[str, Run] = {}
     seconds: dict[str, float] = {}
 
@@ -134,13 +148,15 @@ def _systems(
     lexicon: LexiconLike,
     encoder: EncoderLike,
     feedback: Feedback | None,
+    adapter: AdapterLike,
 ) -> list[System]:
-    bench = Bench(encoder=encoder, lexicon=lexicon)
+    bench = Bench(encoder=encoder, lexicon=lexicon, adapter=adapter)
     if bench.given is not None and chosen and bench.given.info.level not in {recipe.level for recipe in chosen}:
         bench.given.check(bench.encoder, level=chosen[0].level)
     own = [bench.recipe(recipe) for recipe in chosen]
     learned = [Expanded(bench.latent(recipe), feedback) for recipe in chosen] if feedback else []
-    return [*own, *learned, *(bench.system(name) for name in baselines)]
+    adapted = [] if adapter is None else [bench.adapted()]
+    return [*own, *learned, *adapted, *(bench.system(name) for name in baselines)]
 
 
 def _setting(systems: Sequence[System]) -> dict[str, Any]:
@@ -188,7 +204,7 @@ def _run_name(path: Path, runs: Sequence[str | Path]) -> str:
     """The file's name without endings, or the whole path where that names two systems."""
     stem = path.name.removesuffix(".gz").removesuffix(".run").removesuffix(".trec").removesuffix(".txt")
     same = [other for other in runs if Path(other).name == path.name]
-    return stem if len(same) == 1 and stem not in (*BASELINES, *recipes.RECIPES) else str(path)
+    return stem if len(same) == 1 and stem not in (*BASELINES, ADAPTED, *recipes.RECIPES) else str(path)
 
 
 def _p_values(scores: dict[str, scoring.Scores], first: str | None) -> dict[str, dict[str, float]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from lexent import recipes
-from lexent.errors import MismatchError, NotFoundError
+from lexent.errors import InputError, MismatchError, NotFoundError
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import Run, from_top
@@ -16,17 +16,22 @@ from lexent.recipes import Recipe
 from lexent.types import Kind, SparseVectors
 
 if TYPE_CHECKING:
+    from lexent.adapters import Adapter
     from lexent.encoders import Encoder
+    from lexent.evaluation.adapted import Adapted
     from lexent.lexicon import Lexicon
     from lexent.search.maxsim import MaxSim
     from lexent.search.query import Query
     from lexent.search.searcher import Searcher
 
 BASELINES = ("dense", "bm25")
+ADAPTED = "imrnn"
+"""The system of an adapter."""
 
 EncoderLike: TypeAlias = "Encoder | str | Path | Any | None"
 LexiconLike: TypeAlias = "Lexicon | str | Path | None"
 """The thing itself, its name or folder, or None for the default."""
+AdapterLike: TypeAlias = "Adapter | str | Path | None"
 
 
 class System(Protocol):
@@ -150,9 +155,12 @@ class TokenMatch:
 class Bench:
     """Makes systems by name; the encoder and each lexicon are loaded once, when a system first needs them."""
 
-    def __init__(self, *, encoder: EncoderLike = None, lexicon: LexiconLike = None) -> None:
-        """lexicon: used by the recipes of its level; the others take the shipped ones."""
+    def __init__(
+        self, *, encoder: EncoderLike = None, lexicon: LexiconLike = None, adapter: AdapterLike = None
+    ) -> None:
+        """lexicon: used by the recipes of its level; the others take the shipped ones. adapter: of the system imrnn."""
         self._source = encoder
+        self._adapter = adapter
         self._encoder: Encoder | None = None
         self._lexicons: dict[tuple[str, int, str], Lexicon] = {}
         self.given: Lexicon | None = None
@@ -188,10 +196,24 @@ class Bench:
             return Dense(self.encoder)
         if which == "bm25":
             return Lexical()
+        if which == ADAPTED:
+            return self.adapted()
         if isinstance(which, str) and which not in recipes.RECIPES and not which.endswith(".json"):
-            known = (*recipes.RECIPES, *BASELINES)
+            known = (*recipes.RECIPES, *BASELINES, ADAPTED)
             raise NotFoundError(f'no system "{which}"; systems: {", ".join(known)}')
         return self.recipe(which)
+
+    def adapted(self) -> Adapted:
+        """The encoder's vectors under the given adapter, over all documents."""
+        from lexent.adapters import load
+        from lexent.evaluation.adapted import imrnn
+
+        if self._adapter is None:
+            raise InputError(
+                f"the system {ADAPTED} needs an adapter: --adapter DIR; train one: "
+                "lexent adapt train COLLECTION --out DIR"
+            )
+        return imrnn(load(self._adapter), self.encoder)
 
     def recipe(self, recipe: str | Recipe) -> Latent | TokenMatch:
         """A recipe, however it matches."""

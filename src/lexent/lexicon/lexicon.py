@@ -139,7 +139,8 @@ class Lexicon:
                 f'the lexicon "{self.name}" reads {self.info.level} states and the recipe gives {level} ones; '
                 f"take another recipe or lexicon, or train one: lexent train TEXTS --level {level} --out DIR"
             )
-        if encoder.fingerprint != self.encoder_fingerprint:
+        # An adapter changes an encoder's vectors, not the space that they are in.
+        if getattr(encoder, "lexicon_fingerprint", encoder.fingerprint) != self.encoder_fingerprint:
             raise MismatchError(
                 f'the lexicon "{self.name}" was trained for the encoder "{self.encoder_id}" '
                 f'({self.encoder_fingerprint}), not for "{encoder.id}" ({encoder.fingerprint}); '

@@ -1,0 +1,87 @@
+"""An encoder with an adapter behind it: adapted vectors of whole texts, for any recipe of pooled states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lexent.adapters.adapter import Adapter, centred, unit
+from lexent.adapters.files import load
+from lexent.adapters.modulation import Rows
+from lexent.errors import InputError
+from lexent.types import Kind, Level, States, Tokens
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lexent.encoders import Encoder
+
+
+class AdaptedEncoder:
+    """Documents as the projector leaves them, and queries as they weigh such documents.
+
+    Vectors are turned back into the encoder's own space by the isometry that moves them least: products stay what they
+    are between projected vectors, and a lexicon of the encoder still reads them. What an index cannot know is left out:
+    the feedback of a first search, and the lengths that a query gives to documents.
+    """
+
+    def __init__(self, base: Encoder, adapter: Adapter, *, id: str) -> None:
+        adapter.check(base)
+        self.base, self.adapter = base, adapter
+        self.id, self.dim = id, base.dim
+        self.fingerprint = f"{base.fingerprint}-{adapter.hash}"
+        self.lexicon_fingerprint = base.fingerprint
+        """Lexicons that were trained for this one read the states."""
+        left, values, right = np.linalg.svd(adapter.tensors["projector"].astype(np.float64), full_matrices=False)
+        self._document = ((right.T * values) @ right).astype(np.float32)  # (P'P)^(1/2)
+        self._back = (right.T @ left.T).astype(np.float32)  # [dim, width], its columns unit and orthogonal
+
+    @staticmethod
+    def open(folder: str | Path, *, device: str | None = None) -> AdaptedEncoder:
+        """The adapter of a folder, and the encoder that it was trained for."""
+        from lexent import encoders
+
+        adapter = load(folder)
+        return AdaptedEncoder(encoders.load(adapter.info.encoder_id, device=device), adapter, id=str(folder))
+
+    @property
+    def device(self) -> str:
+        return str(getattr(self.base, "device", ""))
+
+    @property
+    def max_tokens(self) -> int:
+        return int(getattr(self.base, "max_tokens", 512))
+
+    def batches(
+        self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
+    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        import torch
+
+        if level != "pooled":
+            raise InputError(
+                f'the adapter "{self.id}" changes vectors of whole texts and has no token states; take a recipe of '
+                "pooled states: --recipe clsr"
+            )
+        for rows, states in self.base.batches(texts, kind=kind, level="pooled", specials=specials):
+            made = self.document(states.numpy()) if kind == "document" else self.query(states.numpy())
+            yield rows, States(torch.from_numpy(made), states.offsets)
+
+    def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
+        return self.base.tokenize(texts, kind=kind, specials=specials)
+
+    def document(self, rows: Rows) -> Rows:
+        """float32[n, dim]: unit rows."""
+        return unit(rows @ self._document)
+
+    def query(self, rows: Rows) -> Rows:
+        """float32[n, dim]: unit rows; what each query weighs projected documents with, turned back."""
+        adapter = self.adapter
+        found = np.empty_like(rows)
+        for at, projected in enumerate(adapter.project(unit(rows))):
+            vector = adapter.upon_query(np.empty((0, adapter.config.width), np.float32)).apply(projected[None])
+            vector = centred(vector) if adapter.config.layer_norm else vector
+            found[at] = self._back @ adapter.upon_documents(projected).transposed(vector[0])
+        return unit(found)
