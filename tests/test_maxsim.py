@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 import small
 from lexent import recipes
-from lexent.encoders import ArrayEncoder, TinyEncoder
+from lexent.encoders import ArrayEncoder, Encoder, TinyEncoder
+from lexent.encoders.encoder import batches_with_whole, encode
 from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError
 from lexent.evaluation import Collection, evaluate
 from lexent.evaluation.systems import Bench
@@ -462,8 +463,6 @@ def test_dense_search_is_the_cosine(tmp_path: Path) -> None:
     index = small.build(tmp_path / "a", extras=["lexical", "dense"])
     index.add([Document("new", "comet dust")])
     index.delete(["d0"])
-    from lexent.encoders.encoder import encode
-
     docs = [*small.documents()[1:], Document("new", "comet dust")]
     vectors = encode(TinyEncoder(), [doc.content for doc in docs], kind="document", level="pooled").numpy()
     asked = encode(TinyEncoder(), ["comet dust"], kind="query", level="pooled").numpy()[0]
@@ -526,3 +525,40 @@ def test_no_bytes_of_a_store_crash_a_search(tmp_path: Path) -> None:
                 refused += 1
         np.save(folder / f"tokens-{name}.npy", good)
     assert refused > 100
+
+
+# --- the embedded encoder ----------------------------------------------------------------------------------------
+
+
+def test_tokens_and_whole_texts_come_from_one_pass(shared_encoder: Encoder) -> None:
+    """The same states that two passes give."""
+    texts = [
+        "heat transfer in a boundary layer",
+        "",
+        "wing",
+        "a longer text about supersonic flow over a flat plate " * 9,
+    ]
+    for specials in (True, False):
+        tokens = encode(shared_encoder, texts, kind="document", specials=specials)
+        pooled = encode(shared_encoder, texts, kind="document", level="pooled").numpy()
+        seen = []
+        for rows, states, whole in batches_with_whole(shared_encoder, texts, kind="document", specials=specials):
+            for place, row in enumerate(rows.tolist()):
+                np.testing.assert_array_equal(states.of(place), tokens.of(row))
+                np.testing.assert_array_equal(whole.of(place)[0], pooled[row])
+                seen.append(row)
+        assert sorted(seen) == [0, 1, 2, 3]
+
+
+def test_an_index_of_the_embedded_encoder_keeps_its_vectors(tmp_path: Path, shared_encoder: Encoder) -> None:
+    docs = small.documents(12)
+    chosen = Lexicon.random(shared_encoder, size=512, whole=64)
+    index = Index.build(
+        docs, out=tmp_path / "a", encoder=shared_encoder, lexicon=chosen, recipe="ssr-cls", extras=["dense"]
+    )
+    vectors = encode(shared_encoder, [doc.content for doc in docs], kind="document", level="pooled").numpy()
+    kept = index.documents.sides[0]["dense"].arrays["vectors"].astype(np.float32)
+    np.testing.assert_allclose(kept, vectors / np.linalg.norm(vectors, axis=1, keepdims=True), atol=1e-3)
+    n_tokens = [len(one) for one in shared_encoder.tokenize([doc.content for doc in docs], kind="document")]
+    assert index.info()["stores"]["tokens"]["rows"] == sum(n_tokens) + len(docs)
+    assert [(hit.id, hit.score) for hit in index.search("rook and pawn", k=12)] == reference_of(index, "rook and pawn")
