@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +18,7 @@ from numpy.typing import NDArray
 
 import lexent.coders.maxsim as maxsims
 from commands import data, good, run
+from lexent import recipes
 from lexent.coders import sparse
 from lexent.coders.checkpoint import CHECKPOINT, write_checkpoint
 from lexent.coders.log import METRICS
@@ -29,17 +33,21 @@ from lexent.coders.retrieval_run import fit
 from lexent.coders.sae import SparseAutoencoder
 from lexent.coders.sparse import selected_products, weighted_rows
 from lexent.corpus.pairs import collection_pairs, title_pairs
-from lexent.encoders import TinyEncoder
+from lexent.encoders import Encoder, TinyEncoder
+from lexent.encoders import load as load_encoder
 from lexent.encoders.encoder import encode
 from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError
-from lexent.lexicon import Lexicon, load
+from lexent.lexicon import Concept, Concepts, Lexicon, load
+from lexent.lexicon.lexicon import LexiconInfo
+from lexent.lexicon.ssr import train_ssr
+from lexent.pipeline import code
 from lexent.search.negatives import bm25_negatives
 from lexent.types import States
 from small import TOPICS
 
 NONE = torch.empty(0, dtype=torch.long)
 ALL = Weights(wide=1 / 8, alpha=1 / 32, beta=0.1, k_aux=8, contrasted=10, temperature=1.0)
-SMALL = RetrievalConfig(
+SMALL = RetrievalConfig.paper(
     d_sae=64, k=4, whole_d_sae=32, whole_k=4, pretrain=2, pretrain_batch=64, batch=8, steps=20, lr=3e-3, k_aux=16,
     rebuilt=64, contrasted=16, hard=1,
 )  # fmt: skip
@@ -197,13 +205,17 @@ def test_each_loss_can_be_left_out(off: str) -> None:
     assert float(without.total.detach()) < float(with_all.total.detach())
 
 
-def test_the_defaults_are_the_papers() -> None:
+def test_the_settings_of_the_paper_are_there_and_the_supervised_loss_is_always_on() -> None:
     """The released commands have no supervised loss at all, and another weight for AuxK."""
-    config = RetrievalConfig()
+    config = RetrievalConfig.paper()
     assert (config.wide, config.alpha, config.beta, config.gamma) == (1 / 8, 1 / 32, 0.1, 0.05)
     assert (config.k_aux, config.dead_after, config.d_sae, config.k) == (2048, 30, 16_384, 32)
     assert (config.batch, config.lr, config.epochs) == (64, 1e-3, 2.0)
     assert (config.query_tokens, config.document_tokens) == (32, 180)
+    assert (config.gains, config.idf, config.function_words, config.emphasis) == (False, 0.0, 1.0, 0.0)
+    ours = RetrievalConfig()
+    assert (ours.wide, ours.alpha, ours.beta) == (config.wide, config.alpha, config.beta)
+    assert ours.gamma >= config.gamma > 0
 
 
 def test_the_contrast_of_tokens_has_a_temperature() -> None:
@@ -341,7 +353,7 @@ def test_wrong_numbers_in_pairs_are_refused() -> None:
 def test_a_batch_shows_each_document_once_and_excludes_other_answers() -> None:
     texts = [("a", "x"), ("a", "y"), ("b", "x"), ("c", "z")]
     pairs = Pairs.of(texts, documents=["n"]).with_negatives(np.array([[3], [3], [-1]]))
-    batch = PairBatches(pairs, batch=4, hard=1, by_source=True, seed=0).at(0)
+    batch = PairBatches(pairs, batch=4, hard=1, balance=0.5, seed=0).at(0)
     assert batch.documents.tolist() == [0, 1, 2, 3]
     for row, query in enumerate(batch.queries):
         own = batch.documents[batch.target[row]]
@@ -350,19 +362,20 @@ def test_a_batch_shows_each_document_once_and_excludes_other_answers() -> None:
         assert batch.excluded[row].tolist() == [bool(at in answers and at != own) for at in batch.documents]
 
 
-def test_batches_hold_one_source_and_every_pair_once() -> None:
+def test_batches_hold_one_source_or_every_pair_once() -> None:
     pairs = Pairs.join([toy(40), toy(24, seed=1)])
-    batches = PairBatches(pairs, batch=8, hard=2, by_source=True, seed=0)
-    seen = [batches.at(step) for step in range(batches.an_epoch)]
+    batches = PairBatches(pairs, batch=8, hard=2, balance=0.0, seed=0)
     assert batches.an_epoch == 8
-    of_query = {int(query): int(source) for query, source in zip(pairs.query, pairs.source, strict=True)}
-    mixed = [len({of_query[int(query)] for query in batch.queries}) > 1 for batch in seen]
-    assert sum(mixed) <= 2
-    assert sorted(np.concatenate([batch.queries for batch in seen])) == sorted(pairs.query)
-    again = PairBatches(pairs, batch=8, hard=2, by_source=True, seed=0).at(5)
-    np.testing.assert_array_equal(again.documents, seen[5].documents)
-    other = batches.at(8 + 5)  # another epoch, another order
-    assert not np.array_equal(np.sort(other.queries), np.sort(seen[5].queries))
+    seen = [batches.at(step) for step in range(200)]
+    assert all(len(set(batch.source.tolist())) == 1 for batch in seen)
+    assert 70 < sum(int(batch.source[0]) for batch in seen) < 130  # both sources alike, whatever their size
+    assert {int(query) for batch in seen for query in batch.queries} == set(pairs.query.tolist())
+    np.testing.assert_array_equal(batches.at(5).documents, seen[5].documents)
+    mixed = PairBatches(pairs, batch=8, hard=2, balance=None, seed=0)
+    epoch = [mixed.at(step) for step in range(8)]
+    assert sorted(np.concatenate([batch.queries for batch in epoch])) == sorted(pairs.query)
+    assert not np.array_equal(mixed.at(8 + 5).queries, epoch[5].queries)  # another epoch, another order
+    np.testing.assert_array_equal(mixed.at(5).queries, epoch[5].queries)
 
 
 def test_pairs_are_saved_and_opened(tmp_path: Path) -> None:
@@ -554,18 +567,23 @@ def test_decoder_rows_stay_at_unit_length(starts: tuple[SparseAutoencoder, Spars
         torch.testing.assert_close(coder.model.W_dec.norm(dim=1), torch.ones(len(coder.last_fired)))
 
 
+OURS = {"idf": 0.5, "idf_every": 4, "idf_documents": 20, "gains": True, "function_words": 0.5, "emphasis": 0.5}
+
+
+@pytest.mark.parametrize("more", [{}, {**OURS, "balance": 0.5}])
 def test_a_resumed_run_equals_an_uninterrupted_one(
-    tmp_path: Path, starts: tuple[SparseAutoencoder, SparseAutoencoder]
+    tmp_path: Path, starts: tuple[SparseAutoencoder, SparseAutoencoder], more: dict[str, Any]
 ) -> None:
-    whole = trainer(starts, folder=tmp_path / "whole", k_from=8)
+    more = {**more, "k_from": 8}
+    whole = trainer(starts, folder=tmp_path / "whole", **more)
     whole.run()
-    stopped = trainer(starts, folder=tmp_path / "stopped", k_from=8)
+    stopped = trainer(starts, folder=tmp_path / "stopped", **more)
     for _ in range(7):
         stopped._step()
     write_checkpoint(stopped)
     for _ in range(3):
         stopped._step()  # lost by the stop
-    resumed = trainer(starts, folder=tmp_path / "stopped", k_from=8)
+    resumed = trainer(starts, folder=tmp_path / "stopped", **more)
     assert resumed.step == 7
     resumed.run()
     one, two = whole.result(), resumed.result()
@@ -575,7 +593,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     assert one[1].hash() == two[1].hash()
     assert (tmp_path / "stopped" / METRICS).exists()
     with pytest.raises(MismatchError, match=r"of another run: gamma 0\.05 \(now 0\.1\)"):
-        trainer(starts, folder=tmp_path / "stopped", k_from=8, gamma=0.1)
+        trainer(starts, folder=tmp_path / "stopped", **more, gamma=0.1)
 
 
 def test_two_runs_are_equal(starts: tuple[SparseAutoencoder, SparseAutoencoder]) -> None:
@@ -638,13 +656,14 @@ def test_the_command_trains_names_saves_and_tells(titled: Path, tmp_path: Path) 
     assert lexicon.info.match == "maxsim"
     assert found["training"]["pairs"] == 80
     assert found["training"]["negatives_a_query"] > 0
-    assert (found["training"]["gamma"], found["training"]["step"]) == (0.05, 6)
+    assert (found["training"]["gamma"], found["training"]["step"]) == (1.0, 6)
+    assert lexicon.sae.query_gain is not None
     labels = [concept.label for concept in lexicon.concepts]
     assert all(label.startswith("about ") for label in labels[lexicon.token_size :])
     card = (out / "README.md").read_text()
     assert "of whole texts, from a second autoencoder with k = 4" in card
     assert "Trained on pairs" in card
-    assert "| gamma | 0.05 |" in card
+    assert "| gamma | 1.0 |" in card
     assert {path.name for path in tmp_path.iterdir()} == {"mine", "t.jsonl"}
     index = tmp_path / "index"
     good("index", titled, "--out", index, "--encoder", "tiny", "--lexicon", out, "--recipe", "ssr-cls")
@@ -664,9 +683,11 @@ def test_pairs_are_prepared_for_another_machine(titled: Path, tmp_path: Path) ->
         assert not set(pairs.negatives[query].tolist()) & set(answers.tolist())
     start = Lexicon.random(TinyEncoder(), size=64, k=4, whole=32).save(tmp_path / "start")
     out = tmp_path / "mine"
-    more = ("--pairs", file, "--start", start, "--steps", 2, "--batch", 8, "--sentences", 0)
+    more = ("--pairs", file, "--start", start, "--steps", 2, "--batch", 8, "--sentences", 0, "--paper", "--beta", 0.2)
     found = data("train", titled, "--out", out, *FLAGS, *more)
     assert found["training"]["start"] == load(start).hash
+    assert (found["training"]["gamma"], found["training"]["beta"], found["training"]["gains"]) == (0.05, 0.2, False)
+    assert load(out).sae.query_gain is None
 
 
 def test_the_command_says_what_does_not_fit(titled: Path, tmp_path: Path) -> None:
@@ -682,6 +703,57 @@ def test_the_command_says_what_does_not_fit(titled: Path, tmp_path: Path) -> Non
     assert "end it with .npz" in refused("--recipe", "ssr", "--prepare")
     folder = collection(tmp_path / "some")
     assert "for measuring" in refused("--recipe", "ssr", "--pairs", folder, "--split", "test")
+
+
+def test_a_query_weighs_in_training_what_it_weighs_in_a_search(
+    starts: tuple[SparseAutoencoder, SparseAutoencoder],
+) -> None:
+    """Function words, lengths of states, gains and idf, against the pipeline of a search and a count by hand."""
+    run = trainer(starts, **OURS)
+    model = run.tokens.model
+    assert model.liking is not None
+    with torch.no_grad():
+        model.liking.copy_(torch.randn(64, generator=torch.Generator().manual_seed(0)))
+    texts = ["the dough of bread", "a comet"]
+    pairs = Pairs.of([(texts[0], "flour and dough"), (texts[1], "a galaxy")])
+    run = PairTrainer(TinyEncoder(), pairs, run.config, tokens=run.result()[0], whole=starts[1])
+    gain = run.tokens.start.query_gain
+    assert gain is not None
+    batch = run.batches.at(0)
+    queries = run.sources()[0].of(batch.queries)
+    ids, values = run.tokens.model.code(run.tokens.prepared(queries.rows), 4, autocast=False)
+    run.weights.count(run._document_codes)
+    found = run.weights.of(ids, queries, batch, gain=run.tokens.model.query_gain()).detach().numpy()
+
+    documents = encode(TinyEncoder(), list(pairs.documents), kind="document")
+    codes = run.tokens.start.encode(documents)
+    df = np.zeros(64)
+    for place in range(2):
+        own = slice(documents.offsets[place], documents.offsets[place + 1])
+        df[np.unique(codes.ids[own][codes.values[own] > 0])] += 1
+    idf = np.log1p((2 - df + 0.5) / (df + 0.5))
+    idf = (idf / idf.mean()) ** 0.5
+    recipe = recipes.get("ssr").changed(function_words=0.5, emphasis=0.5, k=4, adaptive_k=False)
+    info = LexiconInfo("x", "tiny", TinyEncoder.fingerprint)
+    lexicon = Lexicon(run.tokens.start, Concepts([Concept(at, str(at)) for at in range(64)]), info)
+    asked = [pairs.queries[place] for place in batch.queries]
+    states = encode(TinyEncoder(), asked, kind="query")
+    wanted = code(asked, states, kind="query", encoder=TinyEncoder(), lexicon=lexicon, recipe=recipe)
+    mine = found * unit(values).detach().numpy() / idf[ids.numpy()]
+    np.testing.assert_array_equal(wanted.ids, ids.numpy())
+    np.testing.assert_allclose(mine, wanted.values, rtol=1e-4, atol=1e-6)
+
+
+def test_gains_are_learned_and_saved(starts: tuple[SparseAutoencoder, SparseAutoencoder]) -> None:
+    run = trainer(starts, **OURS, gamma=1.0, gain_lr=0.05)
+    run.run()
+    gain = run.result(bits=8)[0].query_gain
+    assert gain is not None
+    assert gain.std() > 0.01
+    assert 0 < gain.min() < 1 < gain.max() < 2
+    again = PairTrainer(TinyEncoder(), toy(), run.config, tokens=run.result()[0], whole=starts[1])
+    np.testing.assert_allclose(again.tokens.model.query_gain().detach().numpy(), gain, rtol=1e-4)  # type: ignore[union-attr]
+    assert trainer(starts).result()[0].query_gain is None
 
 
 def test_wrong_settings_are_refused() -> None:
@@ -713,3 +785,93 @@ def test_scores_of_the_trainer_are_those_of_saved_codes(starts: tuple[SparseAuto
     queries = dense([run.pairs.queries[at] for at in batch.queries], "query")
     documents = dense([run.pairs.documents[at] for at in batch.documents], "document")
     np.testing.assert_allclose(found.numpy(), slow_maxsim(queries, documents), rtol=1e-4, atol=1e-5)
+
+
+BLOCKED = """
+import sys
+
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("numba", "pydantic", "orjson", "ir_measures", "bm25s", "typer", "rich"):
+            raise ImportError(f"{name} is not here")
+
+sys.meta_path.insert(0, Block())
+from pathlib import Path
+from lexent.coders.negatives import dense_negatives
+from lexent.coders.pairs import Pairs
+from lexent.coders.retrieval_config import RetrievalConfig
+from lexent.encoders import Encoder, TinyEncoder
+from lexent.encoders import load as load_encoder
+from lexent.lexicon.ssr import train_ssr
+
+pairs = Pairs.of([(f"word{i} thing{i % 7}", f"text about word{i} and thing{i % 7}") for i in range(60)])
+pairs = pairs.with_negatives(dense_negatives(pairs, TinyEncoder()))
+small = RetrievalConfig(d_sae=64, k=4, whole_d_sae=32, whole_k=4, batch=8, steps=3)
+print(train_ssr(pairs.documents, pairs, out=Path(sys.argv[1]), encoder="tiny", config=small).size)
+"""
+
+
+def test_training_needs_no_search_engine(tmp_path: Path) -> None:
+    """A machine with a GPU may have PyTorch and little else."""
+    command = [sys.executable, "-c", BLOCKED, str(tmp_path / "mine")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == load(tmp_path / "mine").size
+
+
+# --- the real encoder on real data -------------------------------------------------------------------------------
+
+
+def cut(pairs: Pairs, n: int, *, letters: int) -> Pairs:
+    """The first n pairs with two hard negatives each and no other documents, all cut short to save time."""
+    asked = [pairs.queries[query] for query in pairs.query[:n]]
+    few = Pairs.of([(asked[at], pairs.documents[pairs.positive[at]]) for at in range(n)], documents=pairs.documents)
+    mined_for = bm25_negatives(few, depth=4)
+    short = [text[:letters] for text in few.documents]
+    used = np.unique(mined_for[mined_for >= 0])
+    answers = [(few.queries[query], short[positive]) for query, positive in zip(few.query, few.positive, strict=True)]
+    made = Pairs.of(answers, documents=[short[place] for place in used])
+    places = {text: place for place, text in enumerate(made.documents)}
+    rows = [[places[short[at]] for at in row if at >= 0] for row in mined_for]
+    return made.with_negatives(np.array([[*row, -1, -1][:2] for row in rows]))
+
+
+@pytest.mark.data
+def test_pairs_of_scifact_teach_what_reconstruction_does_not(data_dir: Path, shared_encoder: Encoder) -> None:
+    found = collection_pairs(data_dir / "scifact")
+    assert (len(found.queries), len(found.documents)) == (805, 5183)  # 809, of which the test split asks 4 again
+    pairs = cut(found, 32, letters=250)
+    config = RetrievalConfig(
+        d_sae=1024, k=16, whole_d_sae=256, whole_k=16, pretrain=1, pretrain_batch=256, batch=16, steps=14, lr=2e-3,
+        rebuilt=512, contrasted=64, gamma=0.5, temperature=0.5, document_tokens=64,
+    )  # fmt: skip
+    start = fit(shared_encoder, pairs.documents, pairs, config=replace(config, steps=1, lr=1e-9))
+    assert start.whole is not None
+    run = PairTrainer(shared_encoder, pairs, config, tokens=start.tokens, whole=start.whole)
+    before = run.measured()
+    run.run()
+    after = run.measured()
+    assert before["tokens"] > 0.3  # far above chance already
+    assert after["tokens"] > before["tokens"] + 0.03
+    assert after["whole"] > before["whole"] + 0.03
+
+
+@pytest.mark.data
+def test_an_encoder_is_trained_with_its_lexicon_and_saved_beside_it(
+    tmp_path: Path, data_dir: Path, shared_encoder: Encoder
+) -> None:
+    pairs = cut(collection_pairs(data_dir / "scifact"), 8, letters=200)
+    config = RetrievalConfig(
+        d_sae=256, k=8, whole_d_sae=64, whole_k=8, pretrain=1, pretrain_batch=64, batch=4, steps=2, freeze=False,
+        encoder_lr=1e-3, rebuilt=64, contrasted=16,
+    )  # fmt: skip
+    out = tmp_path / "mine"
+    made = train_ssr(pairs.documents, pairs, out=out, encoder=shared_encoder, config=config, sentences=0)
+    assert {path.name for path in tmp_path.iterdir()} == {"mine", "mine-encoder"}
+    assert made.encoder_id == str(tmp_path / "mine-encoder")
+    assert made.encoder_fingerprint != shared_encoder.fingerprint
+    own = load_encoder(made.encoder_id)
+    load(out).check(own, level="tokens")
+    shutil.rmtree(out)
+    with pytest.raises(InputError, match=r"mine-encoder.*--overwrite"):
+        train_ssr(pairs.documents, pairs, out=out, encoder=shared_encoder, config=config)

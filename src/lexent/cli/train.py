@@ -98,6 +98,11 @@ def train(
     unfreeze: ssr.Unfreeze = False,
     encoder_lr: ssr.EncoderLr = None,
     k_from: ssr.KFrom = None,
+    paper: ssr.Paper = False,
+    gains: ssr.Gains = None,
+    idf: ssr.Idf = None,
+    function_words: ssr.FunctionWords = None,
+    emphasis: ssr.Emphasis = None,
     wide: ssr.Wide = None,
     alpha: ssr.Alpha = None,
     beta: ssr.Beta = None,
@@ -123,7 +128,8 @@ def train(
     for_pairs |= {"epochs": epochs, "hard": hard, "whole": whole, "whole-latents": whole_latents, "whole-k": whole_k}
     for_pairs |= {"unfreeze": unfreeze or None, "encoder-lr": encoder_lr, "k-from": k_from, "wide": wide}
     for_pairs |= {"alpha": alpha, "beta": beta, "gamma": gamma, "temperature": temperature}
-    for_pairs |= {"whole-temperature": whole_temperature}
+    for_pairs |= {"whole-temperature": whole_temperature, "paper": paper or None, "gains": gains, "idf": idf}
+    for_pairs |= {"function-words": function_words, "emphasis": emphasis}
     chosen = recipes.get(recipe) if recipe is not None else None
     with_pairs = chosen is not None and chosen.match == "maxsim"
     if with_pairs:
@@ -153,12 +159,14 @@ def train(
                 settings |= {"whole_d_sae": whole_latents, "whole_k": whole_k, "encoder_lr": encoder_lr}
                 settings |= {"freeze": not unfreeze, "k_from": k_from, "wide": wide, "alpha": alpha, "beta": beta}
                 settings |= {"gamma": gamma, "temperature": temperature, "whole_temperature": whole_temperature}
+                settings |= {"gains": gains, "idf": idf, "function_words": function_words, "emphasis": emphasis}
                 found = ssr.run(
                     held,
                     texts,
                     out=out,
                     encoder=encoder,
                     settings=settings,
+                    paper=paper,
                     sources=pairs or [],
                     split=split,
                     asking=asking,

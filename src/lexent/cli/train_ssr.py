@@ -82,6 +82,17 @@ Steps = Annotated[int | None, _setting("--steps", "steps")]
 Epochs = Annotated[float | None, _setting("--epochs", "epochs")]
 Hard = Annotated[int | None, _setting("--hard", "hard")]
 KFrom = Annotated[int | None, _setting("--k-from", "k_from")]
+Paper = Annotated[
+    bool,
+    _option(
+        "--paper",
+        "Take the settings of the paper: tokens and latents of a query count alike, gamma 0.05, one hard negative.",
+    ),
+]
+Gains = Annotated[bool | None, _setting("--gains/--no-gains", "gains")]
+Idf = Annotated[float | None, _setting("--idf", "idf")]
+FunctionWords = Annotated[float | None, _setting("--function-words", "function_words")]
+Emphasis = Annotated[float | None, _setting("--emphasis", "emphasis")]
 Wide = Annotated[float | None, _setting("--wide", "wide")]
 Alpha = Annotated[float | None, _setting("--alpha", "alpha")]
 Beta = Annotated[float | None, _setting("--beta", "beta")]
@@ -152,6 +163,7 @@ def run(
     out: Path,
     encoder: str | None,
     settings: dict[str, Any],
+    paper: bool,
     sources: Sequence[str],
     split: str,
     asking: int,
@@ -170,7 +182,8 @@ def run(
     from lexent.lexicon import load as load_lexicon
     from lexent.lexicon.ssr import train_ssr
 
-    config = RetrievalConfig(**{name: value for name, value in settings.items() if value is not None})
+    given = {name: value for name, value in settings.items() if value is not None}
+    config = RetrievalConfig.paper(**given) if paper else RetrievalConfig(**given)
     if not prepare:
         check_target(out, kind="lexicon", overwrite=overwrite)  # before hours of work
     elif out.suffix != ".npz":

@@ -125,7 +125,15 @@ class TopKModel(nn.Module):
             self.gain.clamp_min_(1e-4)
 
     @torch.no_grad()
-    def exported(self, *, k: int, scale: float, unit_states: bool, mean_length: float) -> SparseAutoencoder:
+    def exported(
+        self,
+        *,
+        k: int,
+        scale: float,
+        unit_states: bool,
+        mean_length: float,
+        query_gain: torch.Tensor | None = None,
+    ) -> SparseAutoencoder:
         """The autoencoder in the units of the encoder: the scale of the states is folded into the biases."""
         m, d = self.W_dec.shape
         found = SAEConfig(
@@ -143,6 +151,7 @@ class TopKModel(nn.Module):
             decoder=None if self.W_enc is None else _array(self.W_dec),
             b_enc=_array(self.b_enc / scale),
             b_dec=_array(self.b_dec / scale),
+            query_gain=None if query_gain is None else _array(query_gain),
         )
 
     @torch.no_grad()

@@ -108,7 +108,7 @@ class Pairs:
 
     def save(self, path: Path) -> None:
         """One .npz file, texts and numbers, that needs nothing but NumPy to be read."""
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in _NUMBERS}
+        arrays: dict[str, Any] = {name: getattr(self, name).astype(np.int32) for name in _NUMBERS}
         arrays |= {**_packed("queries", self.queries), **_packed("documents", self.documents)}
         with disk_errors(path), path.open("wb") as file:
             np.savez_compressed(file, **arrays)
@@ -139,32 +139,30 @@ class PairBatch:
     documents: NDArray[np.int64]  # [n_documents], each once
     target: NDArray[np.int64]  # [n], the column of the query's own document
     excluded: NDArray[np.bool_]  # [n, n_documents], other documents that answer the query: neither right nor wrong
+    source: NDArray[np.int64]  # [n], where each query is from
 
 
 class PairBatches:
     """Batches by number: each depends on nothing but the seed and its number, so that a run goes on from any step."""
 
-    def __init__(self, pairs: Pairs, *, batch: int, hard: int, by_source: bool, seed: int) -> None:
-        self.pairs, self.batch, self.hard, self.by_source, self.seed = (
-            pairs,
-            min(batch, len(pairs)),
-            hard,
-            by_source,
-            seed,
-        )
+    def __init__(self, pairs: Pairs, *, batch: int, hard: int, balance: float | None, seed: int) -> None:
+        """balance: draw each batch from one source, and a source by its number of pairs to this power; None: mix."""
+        self.pairs, self.hard, self.seed, self.batch = pairs, hard, seed, min(batch, len(pairs))
+        self._sources = [np.flatnonzero(pairs.source == source) for source in np.unique(pairs.source)]
+        self._shares: NDArray[np.float64] | None = None
+        if balance is not None:
+            shares = np.array([float(len(found)) for found in self._sources]) ** balance
+            self._shares = shares / shares.sum()
         self._answers = pairs.answers()
-        self._epoch, self._order = -1, np.empty((0, 0), np.int64)
+        self._epoch, self._order = -1, np.empty(0, np.int64)
 
     @property
     def an_epoch(self) -> int:
-        """Batches that show every pair once; what does not fill a batch is left for another epoch."""
+        """Batches that hold as many pairs as there are; what does not fill a batch is left for another epoch."""
         return len(self.pairs) // self.batch
 
     def at(self, step: int) -> PairBatch:
-        epoch, place = divmod(step, self.an_epoch)
-        if epoch != self._epoch:
-            self._epoch, self._order = epoch, self._shuffled(epoch)
-        chosen = self._order[place]
+        chosen = self._chosen(step)
         queries, positive = self.pairs.query[chosen], self.pairs.positive[chosen]
         drawn = self._negatives(queries, step)
         documents = np.unique(np.concatenate([positive, drawn]))
@@ -173,16 +171,18 @@ class PairBatches:
             excluded[row] = np.isin(documents, self._answers[query])
         target = np.searchsorted(documents, positive)
         excluded[np.arange(len(queries)), target] = False
-        return PairBatch(queries, documents, target, excluded)
+        return PairBatch(queries, documents, target, excluded, self.pairs.source[chosen])
 
-    def _shuffled(self, epoch: int) -> NDArray[np.int64]:
-        """int64[an_epoch, batch]: pairs; those of one source stand together where that is asked for."""
-        draw = np.random.default_rng([self.seed, epoch])
-        order = draw.permutation(len(self.pairs))
-        if self.by_source:
-            order = order[np.argsort(self.pairs.source[order], kind="stable")]
-            order = np.roll(order, int(draw.integers(len(order))))  # so that others are left over in each epoch
-        return draw.permutation(order[: self.an_epoch * self.batch].reshape(-1, self.batch))
+    def _chosen(self, step: int) -> NDArray[np.int64]:
+        """int64[batch]: pairs of one source, drawn anew each time; or of all, each once an epoch."""
+        if self._shares is not None:
+            draw = np.random.default_rng([self.seed, 4, step])
+            own = self._sources[int(draw.choice(len(self._sources), p=self._shares))]
+            return draw.choice(own, min(self.batch, len(own)), replace=False)
+        epoch, place = divmod(step, self.an_epoch)
+        if epoch != self._epoch:
+            self._epoch, self._order = epoch, np.random.default_rng([self.seed, epoch]).permutation(len(self.pairs))
+        return self._order[place * self.batch : (place + 1) * self.batch]
 
     def _negatives(self, queries: NDArray[np.int64], step: int) -> NDArray[np.int64]:
         mined = self.pairs.negatives[queries]

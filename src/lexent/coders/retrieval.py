@@ -24,11 +24,14 @@ from lexent.coders.log import Log
 from lexent.coders.maxsim import TextCodes, maxsim
 from lexent.coders.pair_states import Side, StateSource, TextStates, TrainedStates, source, trainable
 from lexent.coders.pairs import PairBatch, PairBatches, Pairs
+from lexent.coders.query_weights import QueryWeights
 from lexent.coders.retrieval_model import RetrievalModel, Unsupervised, Weights, document_contrast, unit
 from lexent.coders.training import schedule
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from lexent.coders.retrieval_config import RetrievalConfig
     from lexent.coders.sae import SparseAutoencoder
     from lexent.encoders import Encoder
@@ -58,13 +61,16 @@ class PairProgress:
 class Coder:
     """One autoencoder of a run: of tokens, or of whole texts."""
 
-    def __init__(self, start: SparseAutoencoder, *, k: int, device: torch.device) -> None:
+    def __init__(self, start: SparseAutoencoder, *, k: int, gains: bool, device: torch.device) -> None:
         config = start.config
         if config.architecture != "topk":
             raise InputError(f"retrieval training starts from a topk autoencoder; given: {config.architecture}")
         self.start, self.k, self.scale = start, k, config.activation_scale
-        self.model = RetrievalModel(config.d_in, config.d_sae, tied=config.tied, seed=0)
+        self.model = RetrievalModel(config.d_in, config.d_sae, tied=config.tied, seed=0, gains=gains)
         self.model.take(start)
+        if self.model.liking is not None and start.query_gain is not None:
+            known = torch.from_numpy(start.query_gain).clamp(1e-3, 2 - 1e-3)
+            self.model.liking.data.copy_(torch.atanh(known - 1))
         self.model.to(device)
         self.last_fired = torch.zeros(config.d_sae, dtype=torch.long, device=device)  # the step
         self.dead = torch.empty(0, dtype=torch.long, device=device)
@@ -85,7 +91,11 @@ class Coder:
     def exported(self, bits: int) -> SparseAutoencoder:
         config = self.start.config
         sae = self.model.exported(
-            k=self.k, scale=self.scale, unit_states=config.unit_states, mean_length=config.mean_length
+            k=self.k,
+            scale=self.scale,
+            unit_states=config.unit_states,
+            mean_length=config.mean_length,
+            query_gain=self.model.query_gain(),
         )
         return sae.quantised() if bits == 8 else sae
 
@@ -121,23 +131,19 @@ class PairTrainer:
         self.encoder, self.pairs, self.config, self.folder = encoder, pairs, config, folder
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.autocast = self.device.type == "cuda" and torch.cuda.is_bf16_supported()
-        self.tokens = Coder(tokens, k=config.k, device=self.device)
-        self.whole = Coder(whole, k=config.whole_k, device=self.device) if whole is not None else None
+        self.tokens = Coder(tokens, k=config.k, gains=config.gains, device=self.device)
+        self.whole = Coder(whole, k=config.whole_k, gains=False, device=self.device) if whole is not None else None
         self.coders = {"tokens": self.tokens, **({"whole": self.whole} if self.whole is not None else {})}
         self.batches = PairBatches(
-            pairs, batch=config.batch, hard=config.hard, by_source=config.by_source, seed=config.seed
+            pairs, batch=config.batch, hard=config.hard, balance=config.balance, seed=config.seed
         )
         self.steps = config.steps or max(1, round(config.epochs * self.batches.an_epoch))
         self.learner = None if config.freeze else trainable(encoder, device=self.device)
         self._sources: tuple[StateSource, StateSource] | None = None
-        groups = [
-            {"params": list(coder.model.parameters()), "lr": config.lr, "peak": config.lr}
-            for coder in self.coders.values()
-        ]
-        if self.learner is not None:
-            own = list(self.learner.parameters())
-            groups.append({"params": own, "lr": config.encoder_lr, "peak": config.encoder_lr})
-        self.optimizer = torch.optim.AdamW(groups, weight_decay=config.weight_decay, fused=self.device.type == "cuda")
+        self.weights = QueryWeights(
+            encoder, pairs, config, size=tokens.config.d_sae, mean_length=tokens.config.mean_length
+        )
+        self.optimizer = self._optimizer()
         self.step = 0
         self.latest: PairProgress | None = None
         if folder is not None:
@@ -146,6 +152,19 @@ class PairTrainer:
             read_checkpoint(self)
             last = Log(folder).cut(self.step)
             self.latest = PairProgress(**last) if last else None
+
+    def _optimizer(self) -> torch.optim.AdamW:
+        config = self.config
+        groups: list[dict[str, Any]] = [
+            {"params": coder.model.autoencoder(), "peak": config.lr, "weight_decay": config.weight_decay}
+            for coder in self.coders.values()
+        ]
+        if self.tokens.model.liking is not None:
+            groups.append({"params": [self.tokens.model.liking], "peak": config.gain_lr, "weight_decay": 0.0})
+        if self.learner is not None:
+            own = list(self.learner.parameters())
+            groups.append({"params": own, "peak": config.encoder_lr, "weight_decay": config.weight_decay})
+        return torch.optim.AdamW(groups, lr=config.lr, fused=self.device.type == "cuda")
 
     # --- what a checkpoint holds ---------------------------------------------------------------------------------
 
@@ -156,7 +175,7 @@ class PairTrainer:
         return {**asdict(self.config), **facts, **starts}
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        found = optimizer_tensors(self.optimizer)
+        found = {**optimizer_tensors(self.optimizer), "idf": self.weights.idf}
         for name, coder in self.coders.items():
             found |= model_tensors(coder.model, name=name)
             found |= {f"last_fired.{name}": coder.last_fired, f"dead.{name}": coder.dead}
@@ -173,6 +192,7 @@ class PairTrainer:
             coder.dead = tensors[f"dead.{name}"].to(self.device)
         if self.learner is not None:
             restore_model(self.learner, tensors, name="encoder")
+        self.weights.idf = tensors["idf"].to(self.device)
         self.step = int(counters["step"])
 
     # --- the loop ------------------------------------------------------------------------------------------------
@@ -206,6 +226,8 @@ class PairTrainer:
 
     def _step(self) -> tuple[dict[str, Outcome], PairBatch]:
         config, share = self.config, self.step / self.steps
+        if config.idf and self.step % config.idf_every == 0:
+            self.weights.count(self._document_codes)
         batch = self.batches.at(self.step)
         queries, documents = (side.of(places) for side, places in zip(self.sources(), _places(batch), strict=True))
         found = {name: self._outcome(name, queries, documents, batch) for name in self.coders}
@@ -215,7 +237,7 @@ class PairTrainer:
         torch.autograd.backward(torch.stack([outcome.total for outcome in found.values()]).sum())
         for coder in self.coders.values():
             coder.model.remove_parallel_gradient()
-            torch.nn.utils.clip_grad_norm_(coder.model.parameters(), config.clip)
+            torch.nn.utils.clip_grad_norm_(coder.model.autoencoder(), config.clip)
         if self.learner is not None:
             torch.nn.utils.clip_grad_norm_(self.learner.parameters(), config.clip)
         self.optimizer.step()
@@ -231,20 +253,27 @@ class PairTrainer:
         of_tokens = name == "tokens"
         k = config.k_at(self.step / self.steps) if of_tokens else coder.k
         x = torch.cat([self._prepared(coder, side, of_tokens) for side in (queries, documents)])
+        if of_tokens and config.idf and not len(self.weights.idf):
+            self.weights.count(self._document_codes)
         with torch.set_grad_enabled(torch.is_grad_enabled() and config.gamma > 0):
             ids, values = coder.model.code(x, k, autocast=self.autocast)
-            scores = self._scores(coder, ids, unit(values), queries, documents, of_tokens)
+            likened = unit(values)
+            if of_tokens:
+                n = int(queries.counts.sum())
+                weights = self.weights.of(ids[:n], queries, batch, gain=coder.model.query_gain())
+                likened = torch.cat([likened[:n] * weights, likened[n:]])
+            scores = self._scores(coder, ids, likened, queries, documents, of_tokens)
             target = torch.from_numpy(batch.target).to(self.device)
             excluded = torch.from_numpy(batch.excluded).to(self.device)
             temperature = config.temperature if of_tokens else config.whole_temperature
             supervised = document_contrast(scores / temperature, target, excluded)
-        weights = Weights(
+        shares = Weights(
             config.wide, config.alpha, config.beta, config.k_aux, config.contrasted, config.contrast_temperature
         )
         drawn = np.random.default_rng([config.seed, 2, self.step]).permutation(len(x))[: config.rebuilt]
         # An encoder that is trained is trained by the pairs: the autoencoder follows it, not it the autoencoder.
         sample = x.detach()[torch.from_numpy(drawn).to(self.device)]
-        unsupervised = coder.model.unsupervised(sample, k=k, dead=coder.dead, weights=weights, autocast=self.autocast)
+        unsupervised = coder.model.unsupervised(sample, k=k, dead=coder.dead, weights=shares, autocast=self.autocast)
         total = unsupervised.total + config.gamma * supervised
         return Outcome(total, supervised.detach(), scores.detach(), unsupervised, ids, values)
 
@@ -273,6 +302,13 @@ class PairTrainer:
             for rows, counts in zip(*sides, strict=True)
         )
         return maxsim(ours, theirs, size=len(coder.model.b_enc))
+
+    @torch.no_grad()
+    def _document_codes(self, places: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor, NDArray[np.int64]]:
+        """The latents and activations of documents' tokens, and how many tokens each has."""
+        states = self.sources()[1].of(places)
+        rows = self.tokens.prepared(states.rows)
+        return *self.tokens.model.code(rows, self.config.k, autocast=self.autocast), states.counts
 
     def sources(self) -> tuple[StateSource, StateSource]:
         """Of the states of queries and of documents; made when first asked for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from lexent.coders.model import TopKModel, _at
@@ -42,6 +43,19 @@ class Weights:
 
 class RetrievalModel(TopKModel):
     """A TopK autoencoder whose codes carry gradient: (ids, values) of the k strongest latents, exact in float32."""
+
+    def __init__(self, d_in: int, d_sae: int, *, tied: bool, seed: int, gains: bool = False) -> None:
+        """gains: learn how much each latent of a query counts, from 0 to 2; all begin with 1."""
+        super().__init__(d_in, d_sae, tied=tied, seed=seed)
+        self.liking = nn.Parameter(torch.zeros(d_sae)) if gains else None
+
+    def query_gain(self) -> torch.Tensor | None:
+        """float[d_sae]: how much each latent of a query counts."""
+        return None if self.liking is None else 1 + torch.tanh(self.liking)
+
+    def autoencoder(self) -> list[nn.Parameter]:
+        """All parameters but the gains."""
+        return [parameter for name, parameter in self.named_parameters() if name != "liking"]
 
     def code(self, x: torch.Tensor, k: int, *, autocast: bool) -> tuple[torch.Tensor, torch.Tensor]:
         """ids int64[n, k] and activations float[n, k], strongest first. The wide product only selects."""

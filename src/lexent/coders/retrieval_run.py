@@ -88,7 +88,7 @@ def _pretrained(
     if not config.pretrain:
         raise InputError("pretrain is 0 and there is no autoencoder to start from; give one, or 1 pass or more")
     of_tokens = level == "tokens"
-    few = len(texts) * 8 if of_tokens else len(texts) // 16  # a handful of texts must fill batches too
+    few = len(texts) * 2 if of_tokens else len(texts) // 16  # a handful of texts must fill batches too
     settings = TrainConfig(
         d_sae=config.d_sae if of_tokens else config.whole_d_sae,
         k=config.k if of_tokens else config.whole_k,

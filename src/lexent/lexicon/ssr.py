@@ -56,12 +56,13 @@ def train_ssr(
     if start is not None:
         start.check(model, level="tokens")
     lessons = with_sentences(held, sentences, seed=config.seed)
+    asked = list(dict.fromkeys(pairs.queries))  # queries must be known as well as texts
     folder = out.with_name(out.name + ".training")
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     made = fit(
         model,
-        lessons,
+        [*lessons, *asked],
         pairs,
         config=config,
         start=start.sae if start is not None else None,
