@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import living
 import small
 from lexent import recipes
 from lexent.encoders import ArrayEncoder, Encoder, TinyEncoder
@@ -288,6 +290,39 @@ def test_an_index_that_changes_is_searched_exactly(tmp_path: Path, recipe: str) 
     index.verify()
     again = Index.open(index.path, encoder=TinyEncoder(), lexicon=lexicon())
     assert again.search("night light", k=100) == index.search("night light", k=100)
+
+
+def test_any_changes_leave_what_a_fresh_build_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lexent.indexing.writer.FANOUT", 3)
+    chance, model = random.Random(3), living.Model.of(small.documents(10))
+    model.recipe = recipes.get("ssr")
+    index = small.build(tmp_path / "a", small.documents(10), recipe="ssr")
+    for step in range(1, 25):
+        change = living.some_change(chance, model)
+        living.apply(index, change)
+        model = model.then(change)
+        assert living.files(index.path) == living.named(index)
+        if step % 6 == 0:
+            assert living.state(index) == model.fresh(tmp_path / "fresh")
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), n_rows=st.integers(0, 9), negative=st.booleans())
+def test_alignments_are_those_of_brute_force(seed: int, n_rows: int, negative: bool) -> None:
+    store = TokenStore.of(codes(seed, [0, 1, 17, 300]), size=SIZE)
+    asked, searched = query(seed + 1, n_rows, negative=negative), matcher([store])
+    rows = asked.rows
+    assert rows is not None
+    weights = scale.whole_numbers(rows.weights, scale.row_scale(rows.weights, rows.offsets))
+    for document in range(len(store)):
+        similar = reference.similarities(store, document, rows.ids, weights, rows.offsets)
+        found = searched.align(asked, document)
+        owners = np.repeat(np.arange(n_rows), np.diff(rows.offsets))
+        assert np.bincount(owners, found.gains, minlength=n_rows).tolist() == (
+            similar.max(axis=1).tolist() if similar.shape[1] else [0] * n_rows
+        )
+        assert found.best.tolist() == (similar.argmax(axis=1).tolist() if similar.shape[1] else [-1] * n_rows)
+        assert searched.contributions(asked, document)[1].sum() == pytest.approx(brute([store], asked)[document])
 
 
 def test_merging_keeps_what_a_fresh_build_has(tmp_path: Path) -> None:

@@ -104,21 +104,21 @@ class MaxSim:
         place = int(np.searchsorted(self.searcher.bases, position, side="right")) - 1
         found = self.stores[place].document(position - int(self.searcher.bases[place]))
         weights, divisor = _whole(rows)
-        best = np.full(len(rows), -1, np.int64)
-        codes = np.zeros(len(rows.ids), np.int64)
+        best, codes = np.full(len(rows), -1, np.int64), np.zeros(len(rows.ids), np.int64)
         if found.n_rows:
-            order = np.argsort(found.latents, kind="stable")
-            latents, theirs, values = found.latents[order], found.rows[order], found.values[order]
-            for row in range(len(rows)):
-                part = slice(rows.offsets[row], rows.offsets[row + 1])
-                sums, held = np.zeros(found.n_rows, np.int64), []
-                for latent, weight in zip(rows.ids[part].tolist(), weights[part].tolist(), strict=True):
-                    entries = slice(*np.searchsorted(latents, [latent, latent + 1]))
-                    sums[theirs[entries]] += weight * values[entries]  # a latent has each row once
-                    held.append(entries)
-                best[row] = int(sums.argmax())
-                for place, entries in enumerate(held):
-                    codes[part.start + place] = values[entries][theirs[entries] == best[row]].sum()
+            # Every entry of the document beside every entry of the query that is of the same latent.
+            order = np.argsort(rows.ids, kind="stable")
+            low, high = (np.searchsorted(rows.ids[order], found.latents, side=side) for side in ("left", "right"))
+            counts = high - low
+            theirs = np.repeat(np.arange(len(counts)), counts)
+            ours = order[np.arange(len(theirs)) - np.repeat(np.cumsum(counts) - counts - low, counts)]
+            owners = np.repeat(np.arange(len(rows)), np.diff(rows.offsets))[ours]
+            places = owners * found.n_rows + found.rows[theirs]
+            products = weights[ours].astype(np.int64) * found.values[theirs]
+            sums = np.bincount(places, weights=products, minlength=len(rows) * found.n_rows)  # below 2 ** 53: exact
+            best = sums.reshape(len(rows), found.n_rows).argmax(axis=1)
+            there = found.rows[theirs] == best[owners]
+            codes[ours[there]] = found.values[theirs[there]]
         return Aligned(best, codes, codes * weights, divisor)
 
     # --- how ---------------------------------------------------------------------------------------------------
