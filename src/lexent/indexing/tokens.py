@@ -59,12 +59,10 @@ class TokenStore(Store):
         if codes.ids.size and not 0 <= codes.ids.min() <= codes.ids.max() < size:
             raise ValueError(f"codes hold latents from {codes.ids.min()} to {codes.ids.max()} of {size}")
         small: Any = np.uint16 if size <= 1 << 16 else np.uint32
-        quantised = scale.encode_linear(codes.values)
-        packed = kernels.pack(codes.ids, quantised, codes.offsets, size)
+        packed = kernels.pack(codes.ids, scale.encode_linear(codes.values), codes.offsets, size)
         arrays: Arrays = dict(zip(kernels.Tokens._fields, packed, strict=True))
         arrays["latents"] = arrays["latents"].astype(small)
-        largest = np.square(quantised.astype(np.int64)).sum(axis=1).max(initial=0)
-        return TokenStore({**arrays, "largest": np.array([largest])})
+        return TokenStore({**arrays, "largest": _largest(arrays)})
 
     def __len__(self) -> int:
         return len(self.arrays["parts"]) - 1
@@ -87,8 +85,7 @@ class TokenStore(Store):
                 array = self.arrays[name]
                 taken[name] = np.empty(int(lengths[:, column].sum()), array.dtype)
                 kernels.gather(array, starts, column, which, taken[name])
-        largest = kernels.largest(taken["starts"], taken["tokens"], taken["values"])
-        return type(self)({**taken, "largest": np.array([largest], np.int64)})
+        return type(self)({**taken, "largest": _largest(taken)})
 
     def fits(self, *, size: int, n_documents: int) -> bool:
         arrays = self.arrays
@@ -144,6 +141,12 @@ class TokenStore(Store):
 
 def damaged() -> ArtifactError:
     return ArtifactError(f"the index is damaged: the codes of a document's tokens lie outside its part; {REMEDY}")
+
+
+def _largest(arrays: Arrays) -> NDArray[np.int64]:
+    from lexent.indexing import token_kernels as kernels
+
+    return np.array([kernels.largest(arrays["starts"], arrays["tokens"], arrays["values"])], np.int64)
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
