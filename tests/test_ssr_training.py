@@ -744,6 +744,27 @@ def test_a_query_weighs_in_training_what_it_weighs_in_a_search(
     np.testing.assert_allclose(mine, wanted.values, rtol=1e-4, atol=1e-6)
 
 
+def test_a_step_in_16_bits_is_close_to_one_in_32(
+    starts: tuple[SparseAutoencoder, SparseAutoencoder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way of a GPU, taken on a CPU: autocast, dense products."""
+    exact = trainer(starts, **OURS)
+    wanted, _ = exact._step()
+    monkeypatch.setattr(sparse, "_spread", sparse._spread_densely)
+    monkeypatch.setattr(maxsims, "_nearest_sparsely", maxsims._nearest_densely)
+    coarse = trainer(starts, **OURS)
+    coarse.autocast = True
+    found, _ = coarse._step()
+    for name in ("tokens", "whole"):
+        assert float(found[name].supervised) == pytest.approx(float(wanted[name].supervised), rel=0.02)
+        assert float(found[name].unsupervised.fvu) == pytest.approx(float(wanted[name].unsupervised.fvu), rel=0.02)
+        one, two = (run.coders[name].model.W_dec.grad for run in (exact, coarse))
+        assert one is not None
+        assert two is not None
+        cosine = torch.nn.functional.cosine_similarity(one.flatten(), two.flatten(), dim=0)
+        assert float(cosine) > 0.95
+
+
 def test_gains_are_learned_and_saved(starts: tuple[SparseAutoencoder, SparseAutoencoder]) -> None:
     run = trainer(starts, **OURS, gamma=1.0, gain_lr=0.05)
     run.run()

@@ -251,12 +251,13 @@ class PairTrainer:
         """All losses of one autoencoder on one batch."""
         config, coder = self.config, self.coders[name]
         of_tokens = name == "tokens"
+        autocast = self.autocast and of_tokens  # whole texts are few: exact ones cost nothing
         k = config.k_at(self.step / self.steps) if of_tokens else coder.k
         x = torch.cat([self._prepared(coder, side, of_tokens) for side in (queries, documents)])
         if of_tokens and config.idf and not len(self.weights.idf):
             self.weights.count(self._document_codes)
         with torch.set_grad_enabled(torch.is_grad_enabled() and config.gamma > 0):
-            ids, values = coder.model.code(x, k, autocast=self.autocast)
+            ids, values = coder.model.code(x, k, autocast=autocast)
             likened = unit(values)
             if of_tokens:
                 n = int(queries.counts.sum())
@@ -273,7 +274,7 @@ class PairTrainer:
         drawn = np.random.default_rng([config.seed, 2, self.step]).permutation(len(x))[: config.rebuilt]
         # An encoder that is trained is trained by the pairs: the autoencoder follows it, not it the autoencoder.
         sample = x.detach()[torch.from_numpy(drawn).to(self.device)]
-        unsupervised = coder.model.unsupervised(sample, k=k, dead=coder.dead, weights=shares, autocast=self.autocast)
+        unsupervised = coder.model.unsupervised(sample, k=k, dead=coder.dead, weights=shares, autocast=autocast)
         total = unsupervised.total + config.gamma * supervised
         return Outcome(total, supervised.detach(), scores.detach(), unsupervised, ids, values)
 
