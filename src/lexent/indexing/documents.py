@@ -209,6 +209,12 @@ class Documents:
             self._connection.close()
         self._fields.close()
 
+    def __del__(self) -> None:
+        # A reader that follows a living index drops old stores one after the other. SQLite's connections stand in a
+        # circle of references, and would keep their files open until the garbage collector comes round.
+        with suppress(AttributeError, sqlite3.Error):  # it may never have been opened
+            self.close()
+
     def at(self, positions: Sequence[int]) -> list[Document]:
         """The documents at these positions, in that order."""
         return [self._document("position", int(position)) for position in positions]
