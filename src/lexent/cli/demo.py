@@ -10,6 +10,7 @@ import typer
 from lexent.cli import options
 from lexent.cli.console import command, say, say_next, show, show_json
 from lexent.cli.progress import Meter
+from lexent.cli.serve import Port
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,10 @@ def demo(
     entries: Annotated[
         int | None, typer.Option("--entries", min=1, help="How many docstrings to index at most.", show_default=False)
     ] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Open the page on this index instead, with the last question already asked.")
+    ] = False,
+    port: Port = None,
     json: options.Json = False,
 ) -> None:
     """Search the docstrings of Python's standard library: no download, no key, no GPU.
@@ -56,6 +61,13 @@ def demo(
         say(f"indexed {len(index):,} docstrings in {library.seconds:.0f} s -> {index.path}")
     else:
         say(f"{len(index):,} docstrings are indexed already: {index.path}")
+    if serve:
+        from lexent.cli.serve import start as serve_index
+
+        index.close()
+        last = questions[-1].text
+        serve_index([index.path], port=port, encoder=model, lexicon=words, query=last, browse=True)
+        return
     answers: list[Answer] = []
     for question in questions:
         for answer in ask(index, question, k=k):
@@ -73,7 +85,7 @@ def demo(
         steps.append(command("lexent", "explain", index.path, last.results.query, last.results.hits[-1].id))
     if last.results.concepts:
         steps.append(command("lexent", "concepts", "show", last.results.concepts[0].id, "--index", index.path))
-    say_next(*steps, "lexent index YOUR_FILE.csv")
+    say_next(*steps, "lexent demo --serve", "lexent index YOUR_FILE.csv")
 
 
 def _show(answer: Answer, *, before: Results | None) -> None:

@@ -112,10 +112,19 @@ def start(
 
     def ready() -> None:
         say(f"ready    {page}  (API: {where}/openapi.json; stop: Ctrl-C)")
-        if browse:
+        if browse and _has_screen():
             import webbrowser
 
             webbrowser.open(page)
 
     say(f"serving  {', '.join(str(path) for path in paths)} at {where}; loading models")
     run(paths, settings, made, encoder=encoder, lexicon=lexicon, say=lambda _: None, ready=ready)
+
+
+def _has_screen() -> bool:
+    """Whether there is a browser with windows; one in the terminal would take it away."""
+    import os
+    import sys
+
+    shown = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return bool(shown) or sys.platform in ("darwin", "win32")

@@ -252,7 +252,7 @@ def api_router(shelf: Shelf, settings: Settings, workers: Workers) -> APIRouter:
     @routes.post(
         "/indexes/{index}/documents/bulk",
         tags=["documents"],
-        response_class=Stream,
+        response_class=Response,
         responses={200: {"content": {NDJSON: {}}, "description": "A line for each commit and each bad row."}},
         openapi_extra={"requestBody": {"required": True, "content": {NDJSON: {"schema": {"type": "string"}}}}},
     )
