@@ -23,7 +23,7 @@ pytest.importorskip("ir_measures")
 pytest.importorskip("bm25s")
 
 TINY = ("--encoder", "tiny")
-QUICK = ("--lr", "0.01", "--epochs", "6", "--folds", "3", "--n-negatives", "8", "--hidden", "16")
+QUICK = ("--lr", "0.01", "--epochs", "6", "--folds", "2", "--n-negatives", "8", "--hidden", "16")
 LIES = [f"noise{number}" for number in range(6)]
 
 
@@ -225,3 +225,28 @@ def test_an_adapter_feeds_clsr(place: Path, trained: dict[str, Any], tmp_path: P
     raw = data(*measured, *TINY)["systems"]
     assert fed["clsr"]["nDCG@10"] > raw["clsr"]["nDCG@10"]
     assert fed["dense"]["nDCG@10"] > raw["dense"]["nDCG@10"]
+
+
+def test_reproduce_prints_the_table_with_all_methods(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    from lexent.evaluation.reproduction import adapting
+
+    monkeypatch.setattr(adapting, "SETTINGS", {"epochs": 3, "folds": 2, "lr": 0.01, "n_negatives": 4})
+    monkeypatch.setattr(adapting, "BESIDE", ("dime-20", "search-adaptor", "hypencoder-2"))
+    monkeypatch.setattr(adapting, "SHORT", {"epochs": 1, "folds": 2})
+    monkeypatch.chdir(tmp_path)
+    words = ("reproduce", "imrnns", place / "lies", *TINY, "--lexicon", place / "lexicon", "--queries", 10)
+    result = good(*words)
+    for name in ("base", "imrnn", "dime-20", "search-adaptor", "hypencoder-2"):
+        assert name in result.stdout
+    assert "memory and the rest" in result.stdout
+    assert "paper: full, hinge 0.3" in result.stdout
+    assert "imrnns-lies.html: 3 sections" in result.stdout
+    page = (tmp_path / "imrnns-lies.html").read_text()
+    assert "0.6917" in page
+    assert json.loads((tmp_path / "imrnns-lies.json").read_text())["sections"]["deletion"]["error"] is None
+    bare = run("reproduce", "imrnns", place / "bare", *TINY, "--lexicon", place / "lexicon", "--only", "adapted")
+    assert bare.exit_code == 1
+    assert "the base retriever is what there is" in bare.stderr

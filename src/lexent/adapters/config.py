@@ -65,17 +65,17 @@ class AdapterConfig:
 class TrainSettings:
     """How an adapter is trained."""
 
-    loss: Loss = "improvement"
-    """What is minimised: the improvement of margins over the base's own, infonce, or the paper's hinge."""
+    loss: Loss = "infonce"
+    """What is minimised: infonce, the improvement of margins over the base's own, or the paper's hinge."""
     negatives: Negatives = "dense"
     """Where hard negatives come from: the base retriever's best documents, or BM25's as in the paper."""
-    n_negatives: int = 31
+    n_negatives: int = 15
     """Hard negatives a query."""
     margin: float | None = None
     """Of the losses improvement (0.1 where it is left out) and hinge (0.3)."""
     temperature: float = 0.05
     """Of the loss infonce: cosines are divided by it."""
-    lr: float = 1e-4
+    lr: float = 3e-5
     """Learning rate of Adam."""
     weight_decay: float = 1e-5
     """Of both adapters; the projector is held to its start by `anchor`."""
@@ -83,7 +83,7 @@ class TrainSettings:
     """Weight of the squared distance of the projector from its start."""
     batch: int = 32
     """Queries a step; their candidates are shared as negatives."""
-    epochs: int = 16
+    epochs: int = 20
     """The most passes over the training queries."""
     patience: int = 4
     """Passes without a better validation value before training ends."""

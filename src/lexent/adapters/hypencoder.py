@@ -19,6 +19,8 @@ from lexent.adapters.schedule import Batch, Learner
 from lexent.errors import InputError
 
 TEMPERATURE = 0.05
+STEP = 16384
+"""Documents that are read at a time."""
 
 
 class Hypencoder(Learner):
@@ -38,15 +40,22 @@ class Hypencoder(Learner):
         nn.init.zeros_(self.last.bias)
 
     def scores(self, queries: torch.Tensor, pool: torch.Tensor, feedback: torch.Tensor) -> torch.Tensor:
+        return queries @ pool.T + self.said(queries, self.read(pool))
+
+    def read(self, pool: torch.Tensor) -> torch.Tensor:
+        """float[p, width]: documents as the queries' networks read them; made once."""
+        return F.layer_norm(self.reader(pool), (self.width,))
+
+    def said(self, queries: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
+        """float[n, p]: what each query's network says of each document."""
         made = F.relu(self.first(queries))
-        rows = F.layer_norm(self.reader(pool), (self.width,)).expand(len(queries), -1, -1)  # [n, p, width]
+        rows = read.expand(len(queries), -1, -1)  # [n, p, width]
         for layer in self.inner:
             weights = layer(made)
-            matrix = weights[:, : -self.width].unflatten(-1, (self.width, self.width))
+            matrix = weights[:, : -self.width].reshape(-1, self.width, self.width)
             inner = torch.bmm(rows, matrix) + weights[:, None, -self.width :]
             rows = F.layer_norm(rows + F.relu(inner), (self.width,))
-        said = torch.bmm(rows, self.last(made)[:, :, None])[:, :, 0]
-        return queries @ pool.T + said
+        return torch.bmm(rows, self.last(made)[:, :, None])[:, :, 0]
 
     def loss(self, batch: Batch) -> torch.Tensor:
         scores = self.scores(batch.queries, batch.pool, batch.feedback)
@@ -58,17 +67,22 @@ class HypencoderSearch:
     """Runs the query's network over every document."""
 
     model: Hypencoder
-    documents: torch.Tensor  # [n, dim]
+    documents: Rows  # [n, dim]
+    read: torch.Tensor  # [n, width]
 
     @staticmethod
+    @torch.no_grad()
     def of(model: Hypencoder, documents: Rows) -> HypencoderSearch:
-        return HypencoderSearch(model, torch.from_numpy(documents))
+        parts = [
+            model.read(torch.from_numpy(documents[start : start + STEP])) for start in range(0, len(documents), STEP)
+        ]
+        return HypencoderSearch(model, documents, torch.cat(parts))
 
     @torch.no_grad()
     def scores(self, vector: Rows) -> Rows:
         asked = torch.from_numpy(vector)[None]
-        parts = [self.model.scores(asked, part, asked[:, :0])[0] for part in torch.split(self.documents, 65536)]
-        found: Rows = torch.cat(parts).numpy()
+        said = torch.cat([self.model.said(asked, part)[0] for part in torch.split(self.read, STEP)])
+        found: Rows = self.documents @ vector + said.numpy()
         return found
 
     def search(self, vector: Rows, k: int) -> Ranking:

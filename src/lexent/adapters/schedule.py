@@ -16,15 +16,16 @@ from lexent.adapters.config import TrainSettings
 from lexent.adapters.examples import Examples
 from lexent.adapters.quality import Quality
 
-Told = Callable[[int, int, str], None]
-"""Told how many passes are done, of how many, and what was measured."""
+Told = Callable[[str, int, int], None]
+"""Told the stage, how many passes are done, and of how many."""
 
 MANY = 2000
 """From so many queries on, one fold alone is held out: it is large enough."""
 CERTAIN = 0.05
 """What was learned is kept where a gain as large is less likely than this by chance, over held-out queries."""
 HARM = 0.002
-"""And where those that ask for new documents do not lose more than this."""
+"""A pass counts only where those that ask for new documents do not lose more than this. An adapter comes to remember
+the documents that train queries ask for; at the cost of all others if it is trained for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +93,26 @@ def follow(
     rows = np.concatenate(held)
     grades = [examples.grades[row] for row in rows]
     base = Quality.of(examples.candidates[rows], grades)
+    new = np.concatenate([_new(examples, parts, fold) for fold in range(n_folds)])
     measured, best = [base], 0
     for epoch in range(1, settings.epochs + 1):
         for run in runs:
             run.epoch()
         found = np.concatenate([run.rankings(part) for run, part in zip(runs, held, strict=True)])
         measured.append(Quality.of(found, grades))
-        best = epoch if measured[-1].value > measured[best].value else best
+        harmless = _mean((measured[-1].each - base.each)[new]) >= -HARM
+        best = epoch if harmless and measured[-1].value > measured[best].value else best
         if told is not None:
-            told(epoch, settings.epochs, f"held out {measured[-1].value:.4f}, base {base.value:.4f}")
+            told("folds held out", epoch, settings.epochs)
         if epoch - best >= settings.patience:
             break
-    new = np.concatenate([_new(examples, parts, fold) for fold in range(n_folds)])
     p = p_value(measured[best].each, base.each)
-    epochs = best if p < CERTAIN and _mean((measured[best].each - base.each)[new]) > -HARM else 0
+    epochs = best if p < CERTAIN else 0
     whole = Run(make, examples, settings, np.arange(len(examples)))
     for epoch in range(epochs):
         whole.epoch()
         if told is not None:
-            told(epoch + 1, epochs, "all queries")
+            told("all queries", epoch + 1, epochs)
     return Schedule(
         learner=whole.learner.eval(),
         epochs=epochs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspect import signature
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,19 +12,23 @@ from lexent.cli import options, studies
 from lexent.cli.console import command, say, show, show_json
 from lexent.cli.progress import Meter
 
+if TYPE_CHECKING:
+    from lexent.evaluation.reproduction import Outcome
+
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="clsr or latent-terms.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="clsr, latent-terms or imrnns.")],
     collection: studies.CollectionName,
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--out",
             metavar="REPORT",
             help="The page to write, such as report.html; report.json stands beside it, and report.work keeps each "
-            "section as soon as it is done, so that a killed run goes on.",
+            "section as soon as it is done, so that a killed run goes on. PAPER-COLLECTION.html where not given.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     only: Annotated[str, typer.Option("--only", metavar="SECTIONS", help="Sections to make, with commas.")] = "",
     skip: Annotated[str, typer.Option("--skip", metavar="SECTIONS", help="Sections to leave out, with commas.")] = "",
     measures: Annotated[
@@ -41,7 +45,8 @@ def reproduce(
     """Make a paper's analyses on a collection, and write one page with tables and plots.
 
     Sections: quality, limit (latent-terms only), fidelity, faithfulness, names, mismatch, cost, caps, idf, k, tuned,
-    prune, zipf, categories. One that fails stands in the report with its error, and the exit code says so.
+    prune, zipf, categories; of imrnns: adapted, forms, deletion, whose tables are printed too. One that
+    fails stands in the report with its error, and the exit code says so.
     """
     from lexent.evaluation import measures as scoring
     from lexent.evaluation.reproduction import Sizes, Study
@@ -51,6 +56,7 @@ def reproduce(
     wanted = options.names_of(only), options.names_of(skip)
     sections = chosen(paper, only=wanted[0], skip=wanted[1])  # refused before the long work
     given = {"only": only, "skip": skip, "measures": measures, "split": split, "queries": queries, "sample": sample}
+    out = out or Path(f"{paper}-{Path(collection).name}.html".replace(":", "-"))
     typed = _typed(paper, collection, out, {**given, "texts": texts, "encoder": encoder, "lexicon": lexicon})
     with Meter("") as meter:
         study = Study.of(
@@ -75,6 +81,8 @@ def reproduce(
         values = {"page": str(found.page), "data": str(found.data), "sections": list(found.sections)}
         show_json({**values, "kept": list(found.kept), "failed": found.failed})
     else:
+        if paper == "imrnns":
+            _print(found)
         show(f"{found.page}: {len(sections) - len(found.failed)} sections; {found.data}")
         if found.kept:
             say(f"kept from before: {', '.join(found.kept)}")
@@ -82,6 +90,20 @@ def reproduce(
             say(f"failed   {name}: {error}")
     if found.failed:
         raise typer.Exit(1)
+
+
+def _print(found: Outcome) -> None:
+    """The tables of a report's sections."""
+    import json
+
+    from lexent.cli.views import table
+    from lexent.evaluation.reproduction.reproduce import every_section
+
+    kept = json.loads(found.data.read_text(encoding="utf-8"))["sections"]
+    for section in every_section("imrnns"):
+        result = kept.get(section.name, {}).get("result")
+        for each in section.tables(result) if result is not None else []:
+            show(each.title, "", *table(list(each.head), each.text()), *([each.note] if each.note else []), "")
 
 
 def _typed(paper: str, collection: str, out: Path, given: dict[str, object]) -> str:

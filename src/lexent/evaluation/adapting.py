@@ -21,7 +21,7 @@ from lexent.evaluation.systems import Bench, EncoderLike
 if TYPE_CHECKING:
     from lexent.adapters import Adapter, TrainSettings
     from lexent.adapters.examples import Examples
-    from lexent.adapters.schedule import Learner, Schedule
+    from lexent.adapters.schedule import Learner, Schedule, Told
     from lexent.encoders import Encoder
     from lexent.evaluation.adapted import Adapted, Scorer
 
@@ -79,8 +79,7 @@ def train_adapter(
     train_split = train_collection(collection, split)
     examples = examples_of(train_split, model, chosen, progress=progress)
     info = AdapterInfo(name or f"{train_split.name}-{config.mode}", model.id, model.fingerprint)
-    told = None if progress is None else lambda done, total, detail: progress(f"training, {detail}", done, total)
-    found = train(examples, config, chosen, info=info, told=told)
+    found = train(examples, config, chosen, info=info, told=_told("training", progress))
     schedule = found.schedule
     training = Training(
         adapter=found.adapter,
@@ -219,12 +218,15 @@ def _best(
     """Trained at the learning rate that is better on held-out queries."""
     from lexent.adapters.schedule import follow
 
-    def told(done: int, total: int, detail: str) -> None:
-        if progress is not None:
-            progress(f"{name}, {detail}", done, total)
-
-    tried = [follow(make, examples, replace(settings, lr=rate), told=told) for rate in RATES]
+    tried = [
+        follow(make, examples, replace(settings, lr=rate), told=_told(f"{name} at {rate:g}", progress))
+        for rate in RATES
+    ]
     return max(tried, key=lambda schedule: max(schedule.curve))
+
+
+def _told(what: str, progress: Progress | None) -> Told | None:
+    return None if progress is None else lambda stage, done, total: progress(f"{what}, {stage}", done, total)
 
 
 def _by_words(collection: Collection, kept: Sequence[int], k: int) -> NDArray[np.int64]:

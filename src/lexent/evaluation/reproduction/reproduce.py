@@ -39,10 +39,14 @@ class Outcome:
 
 def every_section(paper: str) -> tuple[Section, ...]:
     """The sections of a paper's report, in order."""
-    from lexent.evaluation.reproduction import codes, retrieval
+    from lexent.evaluation.reproduction import adapting, codes, retrieval
 
     first = ("quality", "limit", "fidelity", "faithfulness", "names")
-    found = {section.name: section for section in (*retrieval.SECTIONS, *codes.SECTIONS) if paper in section.papers}
+    found = {
+        section.name: section
+        for section in (*retrieval.SECTIONS, *codes.SECTIONS, *adapting.SECTIONS)
+        if paper in section.papers
+    }
     order = [*(name for name in first if name in found), *(name for name in found if name not in first)]
     return tuple(found[name] for name in order)
 
