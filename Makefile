@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow check bench bench-index bench-growth install clean
+.PHONY: demo test test-slow check bench bench-index bench-growth bench-serve install clean
 
 install: $(VENV)/.installed
 
@@ -41,6 +41,12 @@ bench-index: $(VENV)/.bench
 
 bench-growth: install
 	$(BIN)/python -m benchmarks.growth $(VECTORS) --docs docs/benchmarks.md
+
+# About nine minutes; the page docs/serving.md is written by it. COLLECTION: SciFact as a BEIR folder.
+COLLECTION ?= ../shared/data/scifact
+
+bench-serve: install
+	$(BIN)/python -m benchmarks.serving $(COLLECTION) --docs docs/serving.md
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"

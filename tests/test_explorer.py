@@ -33,7 +33,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder = tmp_path_factory.mktemp("explorer")
     small.build(folder / "docs.lexent", documents(), extras=["dense", "lexical"]).close()
     small.build(folder / "plain.lexent", small.documents(12)).close()
-    with serving([folder / "docs.lexent", folder / "plain.lexent"]) as found:
+    small.build(folder / "tokens.lexent", recipe="ssr").close()
+    with serving([folder / f"{name}.lexent" for name in ("docs", "plain", "tokens")]) as found:
         yield found
 
 
@@ -243,6 +244,25 @@ def test_everything_can_be_done_with_the_keyboard(tab: Tab, client: httpx.Client
 # --- the other screens -------------------------------------------------------------------------------------------
 
 
+def test_tokens_are_aligned_where_they_are_matched(tab: Tab, client: httpx.Client) -> None:
+    page = tab.open(f"/search?q={QUERY}&index=tokens")
+    first = client.post("/v1/indexes/tokens/search", json={"query": QUERY}).json()["hits"][0]
+    box = page.locator(".align-box").first
+    box.wait_for()
+    tokens = box.locator("button")
+    assert [one.split("\n")[0] for one in tokens.all_inner_texts()] == [
+        one["query"]["token"] for one in first["alignment"]
+    ]
+    joined = sum(one["document"] is not None for one in first["alignment"])
+    eventually(page, f"document.querySelectorAll('.hit:first-child .align-lines path').length === {joined}")
+    tokens.first.focus()
+    assert f"adds {first['alignment'][0]['value']:.2f}" in page.locator(".align-about").first.inner_text()
+    page.locator(".hit").nth(1).get_by_text("Token by token").click()
+    eventually(page, "document.querySelectorAll('.align-box').length === 2")
+    page.goto(f"{tab.base}/document?id={first['id']}&q={QUERY}&index=tokens")
+    page.locator(".why .align-box").wait_for()
+
+
 def test_compare_joins_the_ranks_of_three_systems(tab: Tab, client: httpx.Client) -> None:
     page = tab.open("/compare?q=yeast dough oven")
     page.wait_for_selector(".ranking li")
@@ -406,6 +426,7 @@ def test_a_server_with_a_key_asks_for_it(browser: Any, tmp_path: Path) -> None:
 SCREENS = {
     "landing": ("/", ".chips a"),
     "search": (f"/search?q={QUERY}&steer=3:2", ".hit mark"),
+    "tokens": (f"/search?q={QUERY}&index=tokens", ".align-lines path"),
     "compare": ("/compare?q=yeast dough", ".ranking li"),
     "concept": ("/concept?id=3", ".quantile"),
     "document": (f"/document?id=d7&q={QUERY}", ".word"),

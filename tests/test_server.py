@@ -145,6 +145,44 @@ def test_words_are_those_that_raised_the_concepts(client: httpx.Client, index: I
     assert found["query"][0]["tokens"]
 
 
+def test_an_index_that_matches_tokens_is_aligned(tmp_path: Path) -> None:
+    with small.build(tmp_path / "tokens.lexent", recipe="ssr") as own, serving([tmp_path / "tokens.lexent"]) as client:
+        found = ask(client, "search", index="tokens", query=QUERY, k=4)
+        wanted = own.search(QUERY, k=4).to_dict()
+        found["hits"] = [without(hit, "metadata") for hit in found["hits"]]
+        assert rounded(without(found, "generation", "took_ms")) == rounded(wanted)
+        for hit in found["hits"]:
+            assert sum(token["value"] for token in hit["alignment"]) == pytest.approx(hit["score"], abs=1e-5)
+        ids = [hit["id"] for hit in found["hits"]]
+        words = ask(client, "words", index="tokens", query=QUERY, documents=ids)
+        for hit, one in zip(found["hits"], words["documents"], strict=True):
+            parts = {part["concept"]: part["value"] for part in hit["contributions"]}
+            for concept in one["concepts"]:
+                assert concept["pooled"] == pytest.approx(parts[concept["concept"]], abs=1e-5)
+        reason = ask(client, "explain", index="tokens", query=QUERY, document=ids[1])
+        assert len(reason["alignment"]) == 3
+        assert ask(client, "search", index="tokens", query=QUERY, mode="fast")["approximate"] is True
+    refused = {"query": QUERY, "feedback": 2}
+    with serving([tmp_path / "tokens.lexent"]) as client:
+        is_problem(client.post("/v1/indexes/tokens/search", json=refused), 422)
+
+
+def test_compare_ranks_by_dense_vectors_where_they_are_kept(tmp_path: Path) -> None:
+    with small.build(tmp_path / "all.lexent", extras=["dense", "lexical"]) as own:
+        wanted = [(hit.id, hit.rank) for hit in own.dense_search("yeast dough oven", k=5)]
+    with serving([tmp_path / "all.lexent"]) as client:
+        found = {
+            one["name"]: one for one in ask(client, "compare", index="all", query="yeast dough oven", k=5)["systems"]
+        }
+        assert [(hit["id"], hit["rank"]) for hit in found["dense"]["hits"]] == wanted
+        new = {"documents": [{"id": "new", "text": "yeast dough oven"}]}
+        assert client.post("/v1/indexes/all/documents", json=new).status_code == 200  # its vector is kept too
+        found = {
+            one["name"]: one for one in ask(client, "compare", index="all", query="yeast dough oven", k=5)["systems"]
+        }
+        assert {found[name]["hits"][0]["id"] for name in ("dense", "bm25")} == {"new"}
+
+
 def test_compare_has_words_and_says_what_is_missing(client: httpx.Client) -> None:
     found = {one["name"]: one for one in ask(client, "compare", query="yeast dough oven", k=5)["systems"]}
     assert list(found) == ["latent-terms", "dense", "bm25"]

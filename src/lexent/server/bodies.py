@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -58,6 +58,10 @@ class SearchBody(QueryBody):
     idf_of_subset: Annotated[
         bool, Field(description="With a filter: concepts count by how rare they are among the documents left.")
     ] = False
+    mode: Annotated[
+        Literal["exact", "fast"] | None,
+        Field(description="For recipes that match tokens: exact, or fast and approximate; as the recipe says if null."),
+    ] = None
     explain: Annotated[bool, Field(description="Give each hit's contributions; without, hits have none.")] = True
     contributions: Annotated[
         int | None, Field(ge=0, le=100_000, description="At most so many a hit; the others are summed in its rest.")

@@ -43,6 +43,28 @@ class Contribution(BaseModel):
     value: float
 
 
+class Piece(BaseModel):
+    """A token, and the word that it is a piece of; places count from the start of title, a space, text."""
+
+    token: str
+    word: str
+    start: int
+    stop: int
+
+
+class AlignedToken(BaseModel):
+    """A token of the query and the document's token that is most like it."""
+
+    kind: str
+    query: Piece
+    weight: float
+    document: Piece | None
+    value: float
+    concepts: list[Contribution]
+    rest: float
+    left_out: int
+
+
 class Hit(BaseModel):
     rank: int
     id: str
@@ -53,6 +75,8 @@ class Hit(BaseModel):
     contributions: list[Contribution] | None = None
     """Strongest first; with the rest they sum to the score."""
     rest: float | None = None
+    alignment: list[AlignedToken] | None = None
+    """For recipes that match tokens; the values sum to the score too."""
 
 
 class SearchReply(BaseModel):
@@ -130,6 +154,7 @@ class ExplainReply(BaseModel):
     above: Comparison | None
     best: Comparison | None
     tokens: list[ConceptTokens]
+    alignment: list[AlignedToken] | None = None
 
 
 class WordsReply(BaseModel):

@@ -50,6 +50,7 @@ def search(served: Served, body: SearchBody) -> dict[str, Any]:
         steer=steer_of(body),
         where=body.filter,
         idf_of_subset=body.idf_of_subset,
+        mode=body.mode,
         learning=learning_of(body),
     )[0]
     return {
@@ -76,6 +77,9 @@ def hit_of(hit: Hit, *, explained: bool, contributions: int | None) -> dict[str,
     if explained:
         explanation = hit.explain(contributions)
         found["contributions"], found["rest"] = explanation.contributions, explanation.rest
+        if hit.query.rows is not None:
+            alignment = hit.align() if contributions is None else hit.align().top(contributions)
+            found["alignment"] = alignment.tokens
     return found
 
 

@@ -15,6 +15,7 @@ from lexent.server.served import Served
 from lexent.types import Kind, Tokens, TokenShare
 
 if TYPE_CHECKING:
+    from lexent.search.query import Query
     from lexent.search.view import View
 
 CONCEPTS = 40
@@ -31,15 +32,17 @@ class Coded:
     tokens: Tokens
     ids: NDArray[np.int32]  # [n_tokens, k]
     values: NDArray[np.float32]  # [n_tokens, k]
-    most: bool
-    """Only the strongest token counts: the recipe pools by the maximum."""
+    summed: bool
+    """Whether tokens add up, or only the strongest one counts."""
+    whole: bool = False
+    """The last row is of the text as a whole."""
 
     def shares(self, concept: int) -> tuple[TokenShare, ...]:
         """What each word gave to a concept, strongest first."""
         activations = np.where(self.ids == concept, self.values, 0).sum(axis=1, dtype=np.float64)
-        if self.most and len(activations):
+        if not self.summed and len(activations):
             activations = np.where(np.arange(len(activations)) == activations.argmax(), activations, 0.0)
-        return words(self.text, self.tokens, activations)
+        return words(self.text, self.tokens, activations, whole=self.whole)
 
 
 def coded(view: View, texts: Sequence[str], kind: Kind) -> list[Coded]:
@@ -55,8 +58,9 @@ def coded(view: View, texts: Sequence[str], kind: Kind) -> list[Coded]:
         codes = batch.codes
         for place, text in enumerate(batch.positions.tolist()):
             rows = slice(int(codes.offsets[place]), int(codes.offsets[place + 1]))
-            most = recipe.pool == "max" and recipe.match != "maxsim"
-            found[text] = Coded(texts[text], tokens[text], codes.ids[rows], codes.values[rows], most)
+            summed = recipe.pool == "sum" or (recipe.match == "maxsim" and kind == "query")
+            parts = (codes.ids[rows], codes.values[rows], summed, recipe.whole > 0)
+            found[text] = Coded(texts[text], tokens[text], *parts)
     return [found[place] for place in range(len(texts))]
 
 
@@ -83,16 +87,43 @@ def of_hits(served: Served, body: WordsBody) -> dict[str, Any]:
     if view.recipe.level != "tokens":
         return {"query": [], "documents": []}
     own = coded(view, [body.query], "query")[0]
+    asked = [side for concept in query.ids.tolist() if (side := _side(view, own, concept))["tokens"]]
+    if query.rows is not None:
+        return {"query": asked, "documents": [_aligned(view, query, id, place) for id, place in places.items()]}
     reply = []
     for (id, position), found in zip(places.items(), coded_documents(served, view, list(places.values())), strict=True):
         _, values = view.matcher.contributions(query, position)
         strongest = [place for place in np.argsort(-np.abs(values), kind="stable")[:CONCEPTS] if values[place] != 0]
         concepts = [int(query.ids[place]) for place in strongest]
         reply.append({"id": id, "concepts": [_side(view, found, concept) for concept in concepts]})
-    return {
-        "query": [side for concept in query.ids.tolist() if (side := _side(view, own, concept))["tokens"]],
-        "documents": reply,
-    }
+    return {"query": asked, "documents": reply}
+
+
+def _aligned(view: View, query: Query, id: str, position: int) -> dict[str, Any]:
+    """Where tokens are matched, a concept's words are those that the query's tokens found, by what they added."""
+    from lexent.explain.alignment import align
+
+    found: dict[int, dict[tuple[str, int, int], float]] = {}
+    labels: dict[int, str] = {}
+    for token in align(view, query, position, id=id, score=0.0).tokens:
+        for part in token.concepts if token.document is not None else ():
+            assert token.document is not None
+            key = (token.document.word, token.document.start, token.document.stop)
+            shares = found.setdefault(part.concept, {})
+            shares[key] = shares.get(key, 0.0) + part.value
+            labels[part.concept] = part.label
+    totals = {concept: sum(shares.values()) for concept, shares in found.items()}
+    strongest = sorted(found, key=lambda concept: (-abs(totals[concept]), concept))[:CONCEPTS]
+    concepts = [
+        {
+            "concept": concept,
+            "label": labels[concept],
+            "pooled": totals[concept],
+            "tokens": [TokenShare(*key, share) for key, share in found[concept].items()],
+        }
+        for concept in strongest
+    ]
+    return {"id": id, "concepts": concepts}
 
 
 def behind(served: Served, view: View, query: str, position: int, concepts: Sequence[int]) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 // A document: its concepts, its words with theirs, and why it is not ranked higher for a query.
 
+import { alignment } from "./alignment.js";
 import { at, get, post, query } from "./api.js";
 import { fill, h, number, plural, say, short, Text, whole } from "./dom.js";
 import { offset } from "./passage.js";
@@ -145,6 +146,7 @@ function drawReason(place, site, found, q) {
   const rows = (list, value) => h("ul", { class: "near" }, list.map((one) => h("li", {}, h("a", { href: link(one.concept ?? one.id), title: one.label }, short(one.label, 3)), h("span", { class: "soft number" }, value(one)))));
   const others = [found.above, found.best].filter((one, number_, all) => one && all.findIndex((other) => other && other.id === one.id) === number_);
   fill(place, h("p", { class: "verdict" }, rank),
+    found.alignment && h("div", {}, h("h3", {}, "Token by token"), alignment(found.alignment, { link })),
     others.map((other) => versus(site, other, q)),
     h("div", { class: "halves" },
       h("div", {}, h("h3", {}, "What its score is made of"), found.contributions.length ? rows(found.contributions.slice(0, 8), (one) => number(one.value)) : h("p", { class: "soft" }, "nothing")),

@@ -1,6 +1,7 @@
 // Search: hits with what their scores are made of, sliders that change it, and the ranking that moves.
 
 import { steerBody } from "./address.js";
+import { alignment } from "./alignment.js";
 import { at, get, post, query, remembered } from "./api.js";
 import { bar, legend } from "./bar.js";
 import { fill, h, number, plural, say, short, whole } from "./dom.js";
@@ -21,7 +22,7 @@ export function show(root, site, signal) {
 
 class Search {
   constructor(root, site, signal) {
-    Object.assign(this, { root, site, signal, palette: new Palette(), active: null, words: null, extra: new Map(), all: false, turn: 0 });
+    Object.assign(this, { root, site, signal, palette: new Palette(), active: null, words: null, extra: new Map(), opened: new Set(), all: false, turn: 0 });
     this.state = site.state;
   }
 
@@ -151,7 +152,7 @@ class Search {
     const steered = this.state.steer.size > 0;
     const highest = Math.max(...hits.map((hit) => hit.score), 0);
     const facts = this.site.facts();
-    fill(this.found, hits.length ? `${plural(hits.length, "hit")} of ${whole(facts.documents)} documents in ${number(this.steered.took_ms, 1)} ms` : "");
+    fill(this.found, hits.length ? `${plural(hits.length, "hit")} of ${whole(facts.documents)} documents in ${number(this.steered.took_ms, 1)} ms${this.steered.approximate ? ", approximate: this recipe scores candidates only" : ""}` : "");
     if (!hits.length) {
       fill(this.list, empty("Nothing shares a concept with this", this.state.filter ? "No document that the filter lets through does. Try without the filter." : "Try other words, or turn a concept up again."));
       return;
@@ -177,8 +178,18 @@ class Search {
       h("div", { class: "hit-head" }, h("span", { class: "rank number" }, hit.rank), move, h("h2", {}, title), h("span", { class: "score number", title: "score" }, number(hit.score))),
       h("div", { class: "track" }, bar(hit, highest, this.palette, tools)),
       h("div", { class: "legend-place" }, legend(hit, this.palette, null, tools)),
-      h("p", { class: "passage" }, snippet(hit, [])));
+      h("p", { class: "passage" }, snippet(hit, [])),
+      hit.alignment && this.aligned(hit));
     return card;
+  }
+
+  // Drawn when it is opened: lines need to know where their ends stand.
+  aligned(hit) {
+    const place = h("div");
+    const draw = () => { if (box.open && !place.firstChild) fill(place, alignment(hit.alignment, { link: this.link })); };
+    const box = h("details", { class: "aligned", open: hit.rank === 1 || this.opened.has(hit.id), ontoggle: () => { draw(); this.opened[box.open ? "add" : "delete"](hit.id); } }, h("summary", {}, "Token by token"), place);
+    draw();
+    return box;
   }
 
   tell() {
