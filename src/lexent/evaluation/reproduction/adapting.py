@@ -159,7 +159,7 @@ def _forms_tables(result: Result) -> list[Table]:
         for row in result["rows"]
     )
     head = ("form", "numbers", "held out, base", "adapted", "test nDCG@10", "p", "base kept")
-    note = f"two folds, at most {SHORT['epochs']} passes; the base is kept where held-out queries do not gain for certain"
+    note = f"two folds, at most {SHORT['epochs']} passes; the base is kept where held-out queries gain nothing certain"
     return [Table("other forms", head, rows, note)]
 
 
