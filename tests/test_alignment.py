@@ -11,6 +11,7 @@ import pytest
 
 import small
 from commands import data, good, run
+from lexent import recipes
 from lexent.encoders import Encoder, TinyEncoder
 from lexent.errors import InputError
 from lexent.evaluation.collections import load
@@ -27,8 +28,8 @@ def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("alignment")
     chosen = Lexicon.random(TinyEncoder(), size=96, whole=40)
     chosen.save(folder / "lexicon")
-    recipe = request.param
-    return small.build(folder / "index", recipe=recipe, lexicon=str(folder / "lexicon"))
+    even = recipes.get(request.param).changed(function_words=1.0, idf="none")
+    return small.build(folder / "index", recipe=even, lexicon=str(folder / "lexicon"))
 
 
 def check(hit: Hit) -> None:

@@ -195,13 +195,10 @@ def _ssr(name: str, *, whole: float = 0.0, fast: bool = False) -> Recipe:
     return Recipe(
         name,
         k=32,
-        adaptive_k=True,
         pool="max",
-        function_words=1.0,
-        emphasis=0.0,
         power=1.0,
         query_power=None,
-        weighting=BM25(idf="none", formula="dot"),
+        weighting=BM25(idf="root", formula="dot"),
         match="maxsim",
         whole=whole,
         fast=fast,
@@ -213,7 +210,7 @@ _ALL = (
     _clsr("clsr", k=128, cap=128, weighting=BM25(k1=2.0, b=1.0, idf="none")),
     _clsr("clsr-efficient", k=32, cap=40, weighting=BM25(k1=1.0, b=1.0, idf="clsr", k2=5.0)),
     _ssr("ssr"),
-    _ssr("ssr-cls", whole=1.0),
+    _ssr("ssr-cls", whole=0.1),
     _ssr("ssr++", fast=True),
 )
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}

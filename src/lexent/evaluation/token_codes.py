@@ -26,10 +26,13 @@ def documents(
     """The codes of documents' tokens, as an index keeps them, from the cache where they are."""
     from lexent.pipeline import coded
 
+    # Whole texts are coded wherever they can be: a query without a row for them passes them by.
+    coding = recipe if lexicon.whole is None else recipe.having(whole=recipe.whole or 1.0)
+
     def make() -> cache.Arrays:
         parts, positions = [], []
         advance = counter(progress, recipe.name, kind="document", total=len(texts))
-        for batch in coded(texts, kind="document", encoder=encoder, lexicon=lexicon, recipe=recipe, progress=advance):
+        for batch in coded(texts, kind="document", encoder=encoder, lexicon=lexicon, recipe=coding, progress=advance):
             parts.append(TokenStore.of(batch.codes, size=lexicon.size))
             positions.append(batch.positions)
         return TokenStore.concatenate(parts).take(np.argsort(np.concatenate(positions), kind="stable")).arrays
@@ -39,7 +42,7 @@ def documents(
         "lexicon": lexicon.hash,
         "specials": recipe.specials,
         "k": recipe.k,
-        "whole": recipe.whole > 0,
+        "whole": coding.whole > 0,
     }
     return TokenStore(cache.arrays(cache.key(parts, texts), frozenset(TokenStore.columns), make))
 

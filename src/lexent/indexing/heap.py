@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 @njit(cache=True, nogil=True)
 def offer(
-    best: NDArray[np.int32], who: NDArray[np.int64], state: NDArray[np.int64], k: int, score: int, document: int
+    best: NDArray[np.integer], who: NDArray[np.int64], state: NDArray[np.int64], k: int, score: int, document: int
 ) -> None:
-    """Puts a document into the heap of the k best, if it belongs there. Documents come in order."""
+    """Puts a document into the heap of the k best, if it belongs there."""
     if state[0] < k:
         _rise(best, who, state[0], score, document)
         state[0] += 1
-    elif score > best[0]:
+    elif _weaker(best[0], who[0], score, document):
         _sink(best, who, k, score, document)
 
 
@@ -25,7 +25,7 @@ def _weaker(score: int, document: int, other_score: int, other_document: int) ->
 
 
 @njit(cache=True, nogil=True)
-def _rise(best: NDArray[np.int32], who: NDArray[np.int64], place: int, score: int, document: int) -> None:
+def _rise(best: NDArray[np.integer], who: NDArray[np.int64], place: int, score: int, document: int) -> None:
     while place > 0:
         parent = (place - 1) // 2
         if not _weaker(score, document, best[parent], who[parent]):
@@ -36,7 +36,7 @@ def _rise(best: NDArray[np.int32], who: NDArray[np.int64], place: int, score: in
 
 
 @njit(cache=True, nogil=True)
-def _sink(best: NDArray[np.int32], who: NDArray[np.int64], count: int, score: int, document: int) -> None:
+def _sink(best: NDArray[np.integer], who: NDArray[np.int64], count: int, score: int, document: int) -> None:
     place = 0
     while 2 * place + 1 < count:
         child = 2 * place + 1
@@ -50,7 +50,7 @@ def _sink(best: NDArray[np.int32], who: NDArray[np.int64], count: int, score: in
 
 
 @njit(cache=True, nogil=True)
-def arrange(best: NDArray[np.int32], who: NDArray[np.int64], count: int) -> None:
+def arrange(best: NDArray[np.integer], who: NDArray[np.int64], count: int) -> None:
     """The heap in order: the strongest first, equal scores in document order."""
     for last in range(count - 1, 0, -1):  # take the weakest out, again and again
         score, document = best[last], who[last]

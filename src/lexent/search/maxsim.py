@@ -9,6 +9,7 @@ all of them. Scores are whole numbers until they are divided by their scale, so 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ from lexent.indexing.tokens import TokenStore, damaged
 from lexent.search.matching import Fast, Mode, fast_of
 from lexent.search.query import Query, Rows
 from lexent.search.searcher import Found, Masks, Searcher
-from lexent.types import SparseVectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,17 @@ class Aligned:
     divisor: float
 
 
+FEW = 128
+"""Of so many documents that a filter lets through, or fewer, every one is scored."""
+
+
 class MaxSim:
     """Token codes of the documents of a searcher. Safe to use from many threads."""
 
     def __init__(self, searcher: Searcher, stores: Sequence[TokenStore]) -> None:
         self.searcher = searcher
         self.stores = tuple(stores)
+        self._scratch: deque[Any] = deque()
 
     def top(
         self,
@@ -61,12 +66,8 @@ class MaxSim:
         masks = self.searcher.masks(allowed)
 
         def search(row: int) -> None:
-            rows = _rows(queries[row])
-            who = self._all(masks) if fast is None else self._candidates(rows, fast, allowed)
-            found, divisor = self._refined(rows, who)
-            hits = np.flatnonzero(found)
-            best = hits[np.lexsort((who[hits], -found[hits]))][:width]
-            positions[row, : len(best)], scores[row, : len(best)] = who[best], found[best] / divisor
+            who, found, divisor = self._best(_rows(queries[row]), width, masks, fast)
+            positions[row, : len(who)], scores[row, : len(who)] = who, found / divisor
 
         workers = min(len(queries), threads or os.cpu_count() or 1)
         if workers > 1 and width:
@@ -133,17 +134,46 @@ class MaxSim:
         ]
         return np.concatenate([np.empty(0, np.int64), *found])
 
-    def _candidates(self, rows: Rows, fast: Fast, allowed: Masks | None) -> NDArray[np.int64]:
-        """The documents of the highest bound by the strongest concepts of each row, in their order."""
-        owners = np.repeat(np.arange(len(rows)), np.diff(rows.offsets))
-        order = np.lexsort((rows.ids, -np.abs(rows.weights), owners))
-        rank = np.arange(len(order)) - rows.offsets[owners]  # rows stay together, so their places do
-        kept = order[rank < fast.concepts]
-        ids, places = np.unique(rows.ids[kept], return_inverse=True)
-        weights = np.bincount(places, weights=rows.weights[kept], minlength=len(ids)).astype(np.float32)
-        coarse = SparseVectors(ids.astype(np.int32), weights, np.array([0, len(ids)], np.int64), self.searcher.size)
-        found = self.searcher.top_weighted(coarse, fast.candidates, allowed=allowed).positions[0]
-        return np.sort(found[found >= 0])
+    def _best(
+        self, rows: Rows, k: int, masks: Masks, fast: Fast | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+        """Positions and whole-number scores of the best documents, strongest first, and what to divide those by."""
+        from lexent.indexing import maxsim
+        from lexent.indexing.heap import arrange
+
+        weights, divisor = _whole(rows)
+        few = self.searcher.n_allowed(masks) <= FEW
+        if few or (weights < 0).any() or len(weights) > maxsim.MANY:  # no bound holds, or it does not pay
+            who = self._all(masks)
+            found, _ = self._refined(rows, who)
+            hits = np.flatnonzero(found)
+            order = hits[np.lexsort((who[hits], -found[hits]))][:k]
+            return who[order], found[order], divisor
+        asked = maxsim.ask(rows.ids, weights, rows.offsets, size=self.searcher.size)
+        latents, sums = asked.latents, np.add.reduceat(asked.values.astype(np.int64), asked.firsts[:-1])
+        if fast is not None:
+            latents, sums = _strongest(rows, weights, fast.concepts, size=self.searcher.size)
+        best, who, state = np.zeros(k, np.int64), np.full(k, -1, np.int64), np.zeros(2, np.int64)
+        scratch = self._borrow()
+        try:
+            for place, segment in enumerate(self.searcher.segments):
+                query = (asked, latents, sums, 0 if fast is None else fast.candidates)
+                places = (segment.lists, self.stores[place].checked, masks[place], int(self.searcher.bases[place]))
+                if maxsim.top(*query, *places, best, who, state, scratch) < 0:
+                    raise damaged()
+        finally:
+            self._scratch.append(scratch)
+        count = int(state[0])
+        arrange(best, who, count)
+        return who[:count], best[:count], divisor
+
+    def _borrow(self) -> Any:
+        from lexent.indexing import maxsim
+
+        try:
+            return self._scratch.pop()
+        except IndexError:
+            return maxsim.scratch()
 
     def _refined(self, rows: Rows, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
         """Whole-number scores of the documents at ascending positions, and what to divide them by."""
@@ -159,6 +189,18 @@ class MaxSim:
             if len(local) and maxsim.refine(asked, store.checked, local, scores[low:high]) < 0:
                 raise damaged()
         return scores, divisor
+
+
+def _strongest(
+    rows: Rows, weights: NDArray[np.int32], count: int, *, size: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """The latents that are among the strongest of a row, ascending, and the sums of their weights there."""
+    owners = np.repeat(np.arange(len(rows)), np.diff(rows.offsets))
+    order = np.lexsort((rows.ids, -rows.weights, owners))
+    rank = np.arange(len(order)) - rows.offsets[owners]  # rows stay together, so their places do
+    kept = order[(rank < count) & (rows.ids[order] < size)]
+    ids, places = np.unique(rows.ids[kept], return_inverse=True)
+    return ids.astype(np.uint32), np.bincount(places, weights[kept], minlength=len(ids)).astype(np.int64)
 
 
 def _rows(query: Query) -> Rows:
