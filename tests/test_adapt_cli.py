@@ -158,6 +158,9 @@ def test_explain_at_three_levels(place: Path, trained: dict[str, Any]) -> None:
     text = good(*words, "--view", "modulation").stdout
     assert "towards" in text
     assert "away from" in text
+    own = data(*words, "--view", "own")
+    assert 0 < own["common_share"] < 1
+    assert own["readings"]["concepts"] != found["readings"]["concepts"]
     assert run(*words, "--by", "runes").exit_code == 3
     assert run(*words, "--document", "nothing").exit_code == 3
     tokens = run(*words, "--by", "tokens")

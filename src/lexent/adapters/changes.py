@@ -11,9 +11,10 @@ from lexent.adapters.adapter import AdaptedQuery, Adapter, unit
 from lexent.adapters.corpus import AdaptedCorpus, best
 from lexent.adapters.modulation import Diagonal, Modulation, Rows
 
-View = Literal["effective", "modulation"]
-"""Which change of a query is meant: of the direction that its documents are compared with, all parts together, or of
-the projected query by its feedback documents alone, lifted by the projector's pseudoinverse, as in the paper."""
+View = Literal["effective", "own", "modulation"]
+"""Which change of a query is meant: of the direction that its documents are compared with, all parts together; the same
+less what other queries of the collection get too; or of the projected query by its feedback documents alone, lifted by
+the projector's pseudoinverse, as in the paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class QueryChange:
         return found
 
 
-def change_of(adapter: Adapter, query: AdaptedQuery, view: View = "effective") -> Rows:
+def change_of(adapter: Adapter, query: AdaptedQuery, view: Literal["effective", "modulation"] = "effective") -> Rows:
     """float32[dim]: the change of a query in the encoder's own space, unit vectors both before and after."""
     if view == "effective":
         found: Rows = unit(adapter.effective(query)[None])[0] - query.base

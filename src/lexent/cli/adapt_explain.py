@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lexent.adapters.directions import Named, Reading
     from lexent.evaluation.explained import Explained
 
-View = Literal["effective", "modulation"]
+View = Literal["effective", "own", "modulation"]
 Tables = Annotated[
     str,
     typer.Option(
@@ -42,8 +42,9 @@ def explain(
         View,
         typer.Option(
             "--view",
-            help="effective: the whole change of the direction that documents are compared with. modulation: what the "
-            "feedback documents did to the query alone, lifted by the projector's pseudoinverse, as in the paper.",
+            help="effective: the whole change of the direction that documents are compared with. own: the same, less "
+            "what all queries of the collection have in common. modulation: what the feedback documents did to the "
+            "query alone, lifted by the projector's pseudoinverse, as in the paper.",
         ),
     ] = "effective",
     split: studies.Split = "test",
@@ -94,7 +95,11 @@ def _show(found: Explained) -> None:
         f"             on the query: W {change.by.distance:.2f} from the identity, bias {change.by.bias:.3f}; "
         f"on documents: W {change.upon.distance:.2f}, bias {change.upon.bias:.3f}"
     )
-    show(f"attribution  the query moved by {change.length:.3f} (cosine with itself {change.cosine:.3f})", "")
+    show(
+        f"attribution  the query moved by {change.length:.3f} (cosine with itself {change.cosine:.3f}), "
+        f"{found.common_share:.0%} of it as other queries do",
+        "",
+    )
     head = ["document", "base rank", "rank", "base score", "score", "change", "moved"]
     rows = [
         [

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from lexent.adapters.corpus import AdaptedCorpus
     from lexent.adapters.deletion import Deletion
     from lexent.adapters.directions import Directions, Reading
+    from lexent.adapters.modulation import Rows
     from lexent.encoders import Encoder
     from lexent.evaluation.systems import LexiconLike
+
+SOME = 100
+"""Queries that say which change is common to all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class Explained:
     """The parameters."""
     change: QueryChange
     """Vectors and scores."""
+    common_share: float
+    """Of the change's squared length, the share along the change that queries of the collection have in common."""
     readings: dict[str, Reading]
     """Table to what the query's change means there."""
     documents: dict[int, str]
@@ -49,6 +55,7 @@ class Explained:
             "query": self.query,
             "structure": asdict(self.structure),
             "change": change,
+            "common_share": self.common_share,
             "readings": {name: asdict(reading) for name, reading in self.readings.items()},
             "document_readings": {id: asdict(reading) for id, reading in self.document_readings.items()},
         }
@@ -72,6 +79,7 @@ class Explainer:
         self.collection, self.adapter, self.encoder = collection, adapter, encoder
         self._lexicon, self._progress = lexicon, progress
         self._tables: dict[str, Directions] = {}
+        self._common: Rows | None = None
         documents = pooled(encoder, collection.texts, kind="document", progress=progress)
         self.corpus: AdaptedCorpus = AdaptedCorpus(adapter, documents)
 
@@ -119,7 +127,10 @@ class Explainer:
         vector = pooled(self.encoder, [query], kind="query")[0]
         change = explain_query(self.corpus, vector, k=k, others=() if document is None else (ids.index(document),))
         adapted = self.corpus.query(vector)
-        moved = change_of(self.adapter, adapted, view)
+        moved = change_of(self.adapter, adapted, "modulation" if view == "modulation" else "effective")
+        common = self.common()
+        whole = change_of(self.adapter, adapted)
+        moved = moved - common if view == "own" else moved
         first = self.table(by[0])
         upward = lift(self.adapter)
         read: dict[str, Reading] = {}
@@ -130,10 +141,24 @@ class Explainer:
             query=query,
             structure=Structure.of(self.adapter),
             change=change,
+            common_share=_along(whole, common),
             readings={name: self.table(name).read(moved, n=names) for name in by},
             documents={row.position: ids[row.position] for row in change.documents},
             document_readings=read,
         )
+
+    def common(self) -> Rows:
+        """float32[dim]: the mean change of the collection's queries, of 100 of them where it has more."""
+        from lexent.adapters.changes import change_of
+
+        if self._common is None:
+            vectors = pooled(
+                self.encoder, list(self.collection.queries.values()), kind="query", progress=self._progress
+            )
+            drawn = vectors[:: max(1, len(vectors) // SOME)][:SOME]
+            changes = [change_of(self.adapter, self.corpus.query(vector)) for vector in drawn]
+            self._common = np.mean(changes, axis=0).astype(np.float32)
+        return self._common
 
     def deletion(
         self, *, by: str = "concepts", queries: int = 200, names: int = 8, draws: int = 5, seed: int = 0
@@ -158,3 +183,9 @@ class Explainer:
             draws=draws,
             seed=seed,
         )
+
+
+def _along(change: Rows, direction: Rows) -> float:
+    """The share of a vector's squared length that lies along a direction."""
+    total = float(change @ change) * float(direction @ direction)
+    return float(change @ direction) ** 2 / total if total > 0 else 0.0
