@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from commands import furnished, run
+from commands import furnished, run, tiny
 from lexent.search import Index
 from serving import wait_until_ready
 
@@ -72,6 +72,26 @@ def test_a_server_that_is_told_to_stop_ends_well(place: Path) -> None:
         assert process.wait(timeout=20) in (0, -signal.SIGTERM)
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
+
+
+def test_the_demo_opens_the_page_on_a_prepared_query(place: Path, tmp_path: Path) -> None:
+    words = ["demo", "--serve", "--port", "0", "--entries", "30", *tiny(place)]
+    environment = {**os.environ, "LEXENT_CACHE": str(tmp_path), "DISPLAY": "", "WAYLAND_DISPLAY": ""}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lexent", *words], stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if line.startswith("ready  "))
+        page = httpx.URL(line.split()[1])
+        assert page.params["q"] == "read a compressed file"
+        assert httpx.get(page).text.startswith("<!doctype html>")
+        index = httpx.get(page.join("/v1/indexes")).json()["default"]
+        reply = httpx.post(page.join(f"/v1/indexes/{index}/search"), json={"query": page.params["q"]})
+        assert len(reply.json()["hits"]) == 10
+    finally:
+        process.kill()
+        process.communicate(timeout=30)
 
 
 def test_a_taken_port_gives_way_to_the_next(place: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lexent.errors import InputError
 from lexent.search.feedback import Learning
 from lexent.server.bodies import ExplainBody, QueryBody, SearchBody
@@ -53,19 +55,20 @@ def search(served: Served, body: SearchBody) -> dict[str, Any]:
         mode=body.mode,
         learning=learning_of(body),
     )[0]
+    names = {concept.id: concept.label for concept in found.concepts}
     return {
         "query": found.query,
         "approximate": found.approximate,
         "concepts": found.concepts,
         "added": found.added,
-        "hits": [hit_of(hit, explained=body.explain, contributions=body.contributions) for hit in found.hits],
+        "hits": [hit_of(hit, names, explained=body.explain, contributions=body.contributions) for hit in found.hits],
         "generation": view.manifest.generation,
         "took_ms": round((perf_counter() - start) * 1000, 3),
     }
 
 
-def hit_of(hit: Hit, *, explained: bool, contributions: int | None) -> dict[str, Any]:
-    """As `Hit.to_dict`, with the metadata; orjson writes the contributions as they are."""
+def hit_of(hit: Hit, names: dict[int, str], *, explained: bool, contributions: int | None) -> dict[str, Any]:
+    """As `Hit.to_dict`, with the metadata."""
     found: dict[str, Any] = {
         "rank": hit.rank,
         "id": hit.id,
@@ -75,12 +78,26 @@ def hit_of(hit: Hit, *, explained: bool, contributions: int | None) -> dict[str,
         "metadata": hit.metadata,
     }
     if explained:
-        explanation = hit.explain(contributions)
-        found["contributions"], found["rest"] = explanation.contributions, explanation.rest
+        found["contributions"], found["rest"] = parts_of(hit, names, contributions)
         if hit.query.rows is not None:
             alignment = hit.align() if contributions is None else hit.align().top(contributions)
             found["alignment"] = alignment.tokens
     return found
+
+
+def parts_of(hit: Hit, names: dict[int, str], most: int | None) -> tuple[list[dict[str, Any]], float]:
+    """As `Hit.explain`, straight to what JSON has: a hit has dozens of parts, and an object for each takes longer."""
+    query = hit.query
+    weights, values = hit.index.matcher.contributions(query, hit.position)
+    there = np.flatnonzero(weights)
+    order = there[np.lexsort((query.ids[there], -np.abs(values[there])))]
+    kept, others = (order, order[:0]) if most is None else (order[:most], order[most:])
+    sides = (query.ids[kept], query.weights[kept], weights[kept], values[kept])
+    parts = [
+        {"concept": concept, "label": names[concept], "query": ours, "document": theirs, "value": value}
+        for concept, ours, theirs, value in zip(*(side.tolist() for side in sides), strict=True)
+    ]
+    return parts, 0.0 + sum(values[others].tolist())
 
 
 def explain(served: Served, body: ExplainBody) -> dict[str, Any]:

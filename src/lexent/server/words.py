@@ -15,6 +15,7 @@ from lexent.server.served import Served
 from lexent.types import Kind, Tokens, TokenShare
 
 if TYPE_CHECKING:
+    from lexent.explain.alignment import Piece
     from lexent.search.query import Query
     from lexent.search.view import View
 
@@ -103,12 +104,13 @@ def _aligned(view: View, query: Query, id: str, position: int) -> dict[str, Any]
     """Where tokens are matched, a concept's words are those that the query's tokens found, by what they added."""
     from lexent.explain.alignment import align
 
+    text = view.documents.at([position])[0].content
     found: dict[int, dict[tuple[str, int, int], float]] = {}
     labels: dict[int, str] = {}
     for token in align(view, query, position, id=id, score=0.0).tokens:
         for part in token.concepts if token.document is not None else ():
             assert token.document is not None
-            key = (token.document.word, token.document.start, token.document.stop)
+            key = _whole_word(text, token.document)
             shares = found.setdefault(part.concept, {})
             shares[key] = shares.get(key, 0.0) + part.value
             labels[part.concept] = part.label
@@ -124,6 +126,18 @@ def _aligned(view: View, query: Query, id: str, position: int) -> dict[str, Any]
         for concept in strongest
     ]
     return {"id": id, "concepts": concepts}
+
+
+def _whole_word(text: str, piece: Piece) -> tuple[str, int, int]:
+    """The word that a piece belongs to, and its place; the piece itself where it is no part of a word."""
+    start, stop = piece.start, piece.stop
+    if not text[start:stop].isalnum():
+        return piece.word, start, stop
+    while start > 0 and text[start - 1].isalnum():
+        start -= 1
+    while stop < len(text) and text[stop].isalnum():
+        stop += 1
+    return text[start:stop], start, stop
 
 
 def behind(served: Served, view: View, query: str, position: int, concepts: Sequence[int]) -> list[dict[str, Any]]:

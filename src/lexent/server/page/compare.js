@@ -39,7 +39,7 @@ function draw(place, site, found) {
   };
   const item = (system, hit) => {
     const here = first.get(hit.id);
-    const words = system === shown[0] ? null : here === undefined ? h("span", { class: "move new" }, "only here") : here === hit.rank ? h("span", { class: "move same" }, "=") : h("span", { class: `move ${here > hit.rank ? "up" : "down"}`, "aria-label": `rank ${here} by concepts` }, `${here > hit.rank ? "▲" : "▼"}${Math.abs(here - hit.rank)}`);
+    const words = system === shown[0] ? null : here === undefined ? h("span", { class: "move new", "aria-label": "not among the first ten by concepts" }, "new") : here === hit.rank ? h("span", { class: "move same" }, "=") : h("span", { class: `move ${here > hit.rank ? "up" : "down"}`, "aria-label": `rank ${here} by concepts` }, `${here > hit.rank ? "▲" : "▼"}${Math.abs(here - hit.rank)}`);
     return h("li", { "data-id": hit.id, onmouseenter: () => focus(hit.id), onmouseleave: () => focus(null) },
       h("span", { class: "rank number" }, hit.rank), h("a", { href: site.link({ screen: "document", id: hit.id, q: site.state.q }), onfocus: () => focus(hit.id), onblur: () => focus(null) }, hit.title || hit.id), words);
   };
