@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow check bench bench-index bench-growth bench-serve install clean
+.PHONY: demo test test-slow check bench bench-index bench-growth bench-serve bench-maxsim install clean
 
 install: $(VENV)/.installed
 
@@ -47,6 +47,24 @@ COLLECTION ?= ../shared/data/scifact
 
 bench-serve: install
 	$(BIN)/python -m benchmarks.serving $(COLLECTION) --docs docs/serving.md
+
+# The page docs/maxsim.md. TEXTS: a folder of abstracts, as benchmarks/maxsim_data.py describes it. The first run encodes
+# them and builds the indexes of the peers, which takes hours; both are kept in the user's cache folder.
+TEXTS ?= ../shared/data/text
+PEERS ?= .venv-maxsim
+
+bench-maxsim: install $(PEERS)/.installed
+	$(BIN)/python -m benchmarks.maxsim $(TEXTS) --peers-python $(PEERS)/bin/python --docs docs/maxsim.md
+
+# Without PyLate's dependencies: it asks for fast-plaid, which is not used here and asks for another torch. The platform
+# tag of TACHIOM's wheel is newer than many systems on which it runs.
+$(PEERS)/.installed: benchmarks/maxsim-peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --requirement benchmarks/maxsim-peers.txt
+	$(PEERS)/bin/python -m pip install --quiet --no-deps pylate==1.6.0
+	$(PEERS)/bin/python -m pip install --quiet --no-deps --only-binary=:all: --platform manylinux_2_39_x86_64 \
+		--target $$($(PEERS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') tachiom==0.4.0
+	touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"

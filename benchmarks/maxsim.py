@@ -1,0 +1,296 @@
+"""MaxSim over the same token states: Lexent exact and fast, PLAID, TACHIOM and brute force, side by side in one run.
+
+    python -m benchmarks.maxsim TEXTS --peers-python PYTHON [--passages 50000] [--docs docs/maxsim.md] [--json]
+
+The states are encoded once and kept, and so are the indexes of the peers, with what they took to build; `--again`
+builds those anew. Lexent's index is built in every run. Each peer runs in a process of its own, on the same core as
+this one, and is asked in rounds that alternate with Lexent's; each query's median counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.timing import Times, one_core
+
+K = 10
+POINTS: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "plaid": [
+        ("PLAID, its paper's top 10", {"ncells": 1, "centroid_score_threshold": 0.5, "ndocs": 256}),
+        ("PLAID, its paper's top 1000", {"ncells": 4, "centroid_score_threshold": 0.4, "ndocs": 4096}),
+        ("PLAID, PyLate's defaults", {"ncells": 8, "centroid_score_threshold": 0.35, "ndocs": 8192}),
+    ],
+    "tachiom": [
+        ("TACHIOM, quick", {"k_centroids": 5, "k_docs_to_score": 50}),
+        ("TACHIOM, between", {"k_centroids": 10, "k_docs_to_score": 100}),
+        ("TACHIOM, its defaults", {"k_centroids": 20, "k_docs_to_score": 500}),
+    ],
+}
+"""Where each peer is measured: a name, and its settings."""
+
+
+def main() -> None:
+    given = arguments()
+    one_core()
+    from benchmarks import maxsim_data, maxsim_report
+
+    cache = given.cache / "bench-maxsim"
+    collection = maxsim_data.collection(given.texts, passages=given.passages, queries=1000)
+    passages, queries = maxsim_data.encoded(collection, cache)
+    if given.first:
+        passages = passages.first(given.first)
+    race = Race(given, collection, passages, queries, cache)
+    found = {
+        **maxsim_report.setting(passages, race.asked, collection),
+        "lexent": race.lexent_report(),
+        "brute": race.brute_report(),
+        "peers": [race.run(peer) for peer in given.peers],
+    }
+    found["lexent"]["modes"] = race.modes()
+    print(json.dumps(found) if given.json else maxsim_report.text(found), flush=True)
+    if given.docs:
+        maxsim_report.write(given.docs, found)
+
+
+def arguments() -> argparse.Namespace:
+    home = Path(os.environ.get("LEXENT_CACHE") or Path.home() / ".cache" / "lexent")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("texts", type=Path, help="folder of acl-abstracts.jsonl.gz and pubmed-abstracts.jsonl.gz")
+    parser.add_argument("--peers-python", default="", help="the Python of the environment that has the peers")
+    parser.add_argument("--passages", type=int, default=50_000)
+    parser.add_argument("--first", type=int, help="of the passages only the first so many, for a trial")
+    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--lexicon", help="name or folder; the shipped one of the recipe ssr where it is left out")
+    parser.add_argument("--peers", type=lambda text: [part for part in text.split(",") if part], default=list(POINTS))
+    parser.add_argument("--again", action="store_true", help="build the indexes of the peers anew")
+    parser.add_argument(
+        "--plaid-sample",
+        type=int,
+        default=4000,
+        help="passages that PLAID clusters; 0 for as many as it takes itself, which is over an hour on one core",
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=30, help="for each setting; a slow one gets fewer rounds")
+    parser.add_argument("--cache", type=Path, default=home, help="where states and the peers' indexes are kept")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--docs", type=Path, help="the page to write")
+    return parser.parse_args()
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a system answered: positions of passages, best first, for each query that was asked."""
+
+    ids: list[list[int]]
+
+    def recall(self, truth: Answers) -> float:
+        """The share of the true best that were found."""
+        pairs = zip(self.ids, truth.ids, strict=True)
+        return sum(len(set(one[:K]) & set(best[:K])) / K for one, best in pairs) / len(self.ids)
+
+
+class Peer:
+    """A peer in its own process."""
+
+    def __init__(self, python: str, name: str, *places: Path) -> None:
+        script = Path(__file__).with_name("maxsim_peers.py")
+        command = [python, str(script), name, *map(str, places)]
+        self.log = places[-1].with_suffix(".log")
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1
+            )
+
+    def __call__(self, do: str, **given: Any) -> Any:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps({"do": do, **given}) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        answer = json.loads(line) if line else {"error": f"its process ended; see {self.log}"}
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Race:
+    """Lexent against one peer after the other, on the same states and queries."""
+
+    def __init__(self, given: argparse.Namespace, collection: Any, passages: Any, queries: Any, cache: Path) -> None:
+        from benchmarks.maxsim_lexent import Lexent
+
+        self.given, self.collection, self.cache = given, collection, cache
+        self.passages, self.queries, n = passages, queries, len(passages)
+        inside = [number for number, found in enumerate(collection.relevant) if max(found) < n]
+        self.asked = inside[: given.queries]
+        self.name = f"{collection.fingerprint}-{n}"
+        self.lexent = Lexent(collection, passages, queries, given.lexicon)
+        self.built = self.lexent.build(cache / f"lexent-{self.name}")
+        _say(f"Lexent: {self.built}")
+        self.searches = {mode: self.lexent.searching(mode, K) for mode in ("exact", "fast")}
+        self.times: dict[str, list[Any]] = {mode: [] for mode in (*self.searches, "coding")}
+        self.answers = {
+            mode: Answers([self.lexent.ids(search(number)) for number in self.asked])
+            for mode, search in self.searches.items()
+        }
+        self.dense = self._dense()
+
+    # --- references ------------------------------------------------------------------------------------------------
+
+    def _dense(self) -> Answers:
+        """Exact MaxSim over the states; kept, since it takes minutes."""
+        import numpy as np
+
+        from benchmarks.maxsim_exact import best
+
+        file = self.cache / f"exact-{self.name}-{len(self.asked)}.npz"
+        if not file.is_file():
+            _say("exact MaxSim over the states")
+            ids, milliseconds = best(self.passages, [self.queries.of(number) for number in self.asked], k=100)
+            np.savez(file, ids=ids, ms=milliseconds)
+        kept = np.load(file)
+        self.dense_ms = float(kept["ms"])
+        return Answers(kept["ids"].tolist())
+
+    def brute_report(self) -> dict[str, Any]:
+        return {"states": {"mean": self.dense_ms, **self._quality(self.dense)}, "codes": self._over_codes()}
+
+    def _over_codes(self) -> dict[str, Any]:
+        """Every passage scored by equation 4, and whether the exact mode gives the same: passages, order and scores."""
+        import numpy as np
+
+        right, slow, taken, answers = 0, 0, [], []
+        for place, number in enumerate(self.asked):
+            began = time.perf_counter()
+            ids, scores = self.lexent.brute(number, K)
+            taken.append((time.perf_counter() - began) * 1e3)
+            answer = self.searches["exact"](number)
+            right += self.lexent.ids(answer) == ids and np.array_equal(answer.scores[0][: len(ids)], scores)
+            answers.append(ids)
+            if place < 10:
+                slow += self.lexent.agrees(number, ids)
+        assert slow == min(10, len(self.asked)), "the kernels and their slow twin disagree"
+        self.codes = Answers(answers)
+        return {"mean": float(np.mean(taken)), "same": right / len(self.asked), **self._quality(self.codes)}
+
+    def _quality(self, answers: Answers) -> dict[str, float]:
+        """How well the passages of a title's own text are found by the title."""
+        from lexent.evaluation import measures
+
+        asked = range(len(self.asked))
+        qrels = {str(row): dict.fromkeys(map(str, self.collection.relevant[self.asked[row]]), 1) for row in asked}
+        runs = {str(row): {str(one): -float(rank) for rank, one in enumerate(answers.ids[row][:K])} for row in asked}
+        found = measures.score(qrels, runs, measures.parse(f"nDCG@{K},R@{K}"))
+        return {name: round(value, 4) for name, value in found.means.items()}
+
+    # --- Lexent ----------------------------------------------------------------------------------------------------
+
+    def lexent_report(self) -> dict[str, Any]:
+        lexicon = self.lexent.lexicon
+        return {
+            **self.built,
+            "lexicon": {"name": lexicon.name, "size": lexicon.token_size, "stand_in": self.lexent.stand_in},
+            "k": self.lexent.recipe.k,
+        }
+
+    def modes(self) -> dict[str, Any]:
+        """Times of all rounds, recall and quality; to be called last."""
+        if not self.times["exact"]:
+            self._lexent_round()
+        times = {name: Times.of(rounds).as_dict() for name, rounds in self.times.items()}
+        found = {}
+        for mode, answers in self.answers.items():
+            recall = {"recall": answers.recall(self.codes), "recall_states": answers.recall(self.dense)}
+            found[mode] = {**times[mode], "with_coding": times[mode]["mean"] + times["coding"]["mean"]}
+            found[mode] |= {**recall, **self._quality(answers)}
+        return {**found, "coding": times["coding"]}
+
+    def _lexent_round(self) -> dict[str, Any]:
+        """Milliseconds a query of both modes, and of making the codes of a query from its states."""
+        work = {**self.searches, "coding": self.lexent.coded}
+        found = {name: _timed(run, self.asked) for name, run in work.items()}
+        for name, taken in found.items():
+            self.times[name].append(taken)
+        return found
+
+    # --- peers -----------------------------------------------------------------------------------------------------
+
+    def run(self, name: str) -> dict[str, Any]:
+        """Builds a peer or opens it, and measures it at each of its settings."""
+        places = [self.cache / f"{kind}-{self.collection.fingerprint}" for kind in ("document", "query")]
+        folder = self.cache / f"{name}-{self.name}"
+        peer = Peer(self.given.peers_python or sys.executable, name, *places, folder)
+        settings = {"sample": self.given.plaid_sample or None} if name == "plaid" else {}
+        found: dict[str, Any] = {"name": name, "points": []}
+        try:
+            found |= peer("build", documents=len(self.passages), again=self.given.again, **settings)
+            _say(f"{name}: {found}")
+            for label, chosen in POINTS[name]:
+                found["points"].append(self._point(peer, label, chosen))
+                _say(f"{found['points'][-1]}")
+        except RuntimeError as error:
+            found["failed"] = str(error)
+            _say(f"{name} failed: {error}")
+        finally:
+            peer.close()
+        return found
+
+    def _point(self, peer: Peer, label: str, settings: dict[str, Any]) -> dict[str, Any]:
+        import numpy as np
+
+        asked: dict[str, Any] = {"settings": settings, "k": K}
+        pace = float(np.mean(peer("ask", numbers=self.asked[:20], **asked)["ms"])) / 1e3 * len(self.asked)
+        rounds = max(1, min(self.given.rounds, round(self.given.seconds / pace)))
+        taken, ours = [], []
+        for _ in range(rounds):
+            ours.append(self._lexent_round())
+            taken.append(peer("ask", numbers=self.asked, **asked))
+        times = Times.of([np.array(one["ms"]) for one in taken])
+        answers = Answers(taken[0]["ids"])
+        beside = {name: Times.of([one[name] for one in ours]).mean for name in ours[0]}
+        ratios = {mode: times.mean / (beside[mode] + beside["coding"]) for mode in self.searches}
+        return {
+            "label": label,
+            "settings": settings,
+            **times.as_dict(),
+            "rounds": rounds,
+            "beside": beside,
+            "ratios": ratios,
+            "search_ratios": {mode: times.mean / beside[mode] for mode in self.searches},
+            "recall_states": answers.recall(self.dense),
+            **self._quality(answers),
+        }
+
+
+def _timed(run: Any, numbers: list[int]) -> Any:
+    """Milliseconds that each query took."""
+    import numpy as np
+
+    taken = np.empty(len(numbers))
+    for place, number in enumerate(numbers):
+        began = time.perf_counter()
+        run(number)
+        taken[place] = (time.perf_counter() - began) * 1e3
+    return taken
+
+
+def _say(line: str) -> None:
+    print(f"[{time.strftime('%H:%M:%S')}] {line}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    main()
