@@ -29,6 +29,8 @@ ROOM = 2**31 - 1
 """No bound is larger."""
 MANY = 2**15 - 1
 """Latents of a query that `top` can tell apart; `refine` has no such limit."""
+FIRST = 64
+"""So many documents of a chunk are scored, where only some are, before it may end sooner."""
 SEEDS = 32
 """About so many documents of a chunk, and two for each that is wanted, are scored before any is left out."""
 
@@ -104,7 +106,9 @@ def top(
 
     latents, weights: what documents are ordered by, ascending. at_most: 0 for an exact search, where the latents are
     all of the query's and the weights their sums, so that a sum is a bound; else how many documents of a chunk are
-    scored, those of the highest sums, whatever the latents are. live: which documents count, all where it is empty.
+    scored at most, those of the highest sums, whatever the latents are: it ends sooner where no sum is high enough to
+    reach the k-th best score with the highest ratio of score to sum so far. live: which documents count, all where it
+    is empty. state: how many are in the heap, and how many documents were scored.
     """
     k, step = len(best), _step(weights)
     scaled = np.empty(len(weights), np.int32)
@@ -124,21 +128,23 @@ def top(
         if shift == NOTHING:
             continue
         high, low = BINS, _lowest(at_most if at_most else SEEDS + 2 * k, scratch.tally)
-        scored = 0
+        scored, ratio = 0, 0.0
         while low < high:
             for place in range(_order(n, low, high, shift, scratch)):
                 document = np.int64(scratch.order[place])
                 bound = np.int64(scratch.bounds[document]) * step
-                if at_most == 0 and state[0] == k and bound < best[0]:
+                if state[0] == k and at_most == 0 and bound < best[0]:
                     continue
-                if scored == at_most > 0:
+                if at_most and (scored == at_most or (scored >= FIRST and state[0] == k and bound * ratio < best[0])):
                     break
                 scored += 1
+                state[1] += 1
                 score = score_of(asked, store, first + document)
                 if score < 0:
                     return DAMAGED
                 if score > 0:
                     offer(best, who, state, k, score, base + first + document)
+                    ratio = max(ratio, score / bound)
             if at_most:
                 break
             high = low

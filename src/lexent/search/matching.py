@@ -28,7 +28,7 @@ class Fast:
     concepts: int = 4
     """Concepts of each token that candidates are found by, the strongest ones."""
     candidates: int = 2000
-    """Documents that are scored, of each chunk of an index (up to 65,536 documents of a segment)."""
+    """Documents that are scored at most, of each chunk of an index (up to 65,536 documents of a segment)."""
 
     def __post_init__(self) -> None:
         for name, given in (("concepts", self.concepts), ("candidates", self.candidates)):
