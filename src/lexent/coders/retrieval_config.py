@@ -10,7 +10,7 @@ from lexent.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class RetrievalConfig:
-    """How a lexicon is trained for MaxSim. The defaults are what was best on held-out queries; `paper` has others."""
+    """How a lexicon is trained for MaxSim. The defaults follow trials on held-out queries; `paper` has others."""
 
     d_sae: int = 16_384
     """Number of latents of tokens."""
