@@ -46,7 +46,8 @@ def fidelity(
     """Rebuild the encoder's states from their concepts, and see how much is kept.
 
     NMSE is the squared error over that of a guess that knows only the mean: 0 is perfect, 1 is no better than the mean.
-    Retrieval is by the cosine of rebuilt vectors on both sides.
+    Retrieval is by the cosine of rebuilt vectors on both sides. For a lexicon for MaxSim a second table holds the
+    products of codes against those of states, beside the bound that theory gives.
     """
     from lexent.evaluation.fidelity import fidelity as measure
 
@@ -94,3 +95,13 @@ def _show(report: FidelityReport) -> None:
     show("Spearman: rank correlation of whole rankings with dense retrieval's; live: concepts that any document has")
     for note in report.notes:
         show(note)
+    _show_theory(report)
+
+
+def _show_theory(report: FidelityReport) -> None:
+    from lexent.cli.views import table
+    from lexent.evaluation.maxsim_theory import tables
+
+    checked = [row.theory for row in report.rows if row.theory is not None]
+    for each in tables(checked):
+        show("", each.title, "", *table(list(each.head), each.text()), each.note)

@@ -14,6 +14,7 @@ from lexent.errors import InputError
 from lexent.evaluation import baselines
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.maxsim_theory import Theory, theory
 from lexent.evaluation.nearest import nearest, spearman
 from lexent.evaluation.pooling import pooling_of, unit
 from lexent.evaluation.progress import Progress
@@ -56,6 +57,8 @@ class Fidelity:
     """Paired t-test against dense retrieval, over queries."""
     spearman: float | None
     """Rank correlation of whole rankings with those of dense retrieval; mean over queries."""
+    theory: Theory | None = None
+    """Of a lexicon for MaxSim: how far its products are from those of states, and what bounds that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,11 @@ def fidelity(
                     "retrieval beside it, is among these documents".format(each.name, *counts)
                 )
                 beside = dense.within(part)
-            rows += _tokens(part, each, model, ks=ks, dense=beside, notes=notes, progress=progress)
+            found = _tokens(part, each, model, ks=ks, dense=beside, notes=notes, progress=progress)
+            if each.info.match == "maxsim":
+                checked = theory(part, each, model, ks=ks, seed=seed, progress=progress)
+                found = [replace(row, theory=one) for row, one in zip(found, checked, strict=True)]
+            rows += found
     if not rows:
         raise InputError("; ".join(notes))
     return FidelityReport(
