@@ -406,6 +406,20 @@ def test_states_are_designed(tab: Tab, browser: Any) -> None:
     tab.errors = [error for error in tab.errors if "net::ERR_FAILED" not in error]
 
 
+def test_a_page_that_comes_too_early_opens_by_itself(browser: Any, client: httpx.Client) -> None:
+    tab = Tab(browser, f"http://127.0.0.1:{client.base_url.port}")
+    shelf = client.app.state.shelf  # type: ignore[attr-defined]
+    shelf.ready = False
+    try:
+        page = tab.open(f"/search?q={QUERY}")
+        page.get_by_role("heading", name="Starting").wait_for()
+    finally:
+        shelf.ready = True
+    page.wait_for_selector(".hit")
+    assert tab.errors == []
+    tab.close()
+
+
 def test_a_server_with_a_key_asks_for_it(browser: Any, tmp_path: Path) -> None:
     small.build(tmp_path / "own.lexent", small.documents(8)).close()
     settings = Settings(keys=Keys(write="w" * 20, read="r" * 20))
@@ -426,7 +440,7 @@ def test_a_server_with_a_key_asks_for_it(browser: Any, tmp_path: Path) -> None:
 SCREENS = {
     "landing": ("/", ".chips a"),
     "search": (f"/search?q={QUERY}&steer=3:2", ".hit mark"),
-    "tokens": (f"/search?q={QUERY}&index=tokens", ".align-lines path"),
+    "tokens": (f"/search?q={QUERY}&index=tokens", ".align-box button"),
     "compare": ("/compare?q=yeast dough", ".ranking li"),
     "concept": ("/concept?id=3", ".quantile"),
     "document": (f"/document?id=d7&q={QUERY}", ".word"),

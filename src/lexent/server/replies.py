@@ -259,3 +259,4 @@ class ChangeReply(BaseModel):
 class StateReply(BaseModel):
     status: str
     version: str
+    ready: bool

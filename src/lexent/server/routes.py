@@ -106,15 +106,15 @@ def state_router(shelf: Shelf, counts: metrics.Metrics) -> APIRouter:
 
     @routes.get("/health", response_model=replies.StateReply)
     async def health() -> Response:
-        """Whether the process answers."""
-        return Json({"status": "ok", "version": lexent_version()})
+        """Whether the process answers, and whether it is ready too."""
+        return Json({"status": "ok", "version": lexent_version(), "ready": shelf.ready})
 
     @routes.get("/ready", response_model=replies.StateReply, responses={503: {**PROBLEM, "description": "Not yet."}})
     async def ready() -> Response:
         """Whether models are loaded and kernels compiled; 503 until then."""
         if not shelf.ready:
             raise problems.starting()
-        return Json({"status": "ready", "version": lexent_version()})
+        return Json({"status": "ready", "version": lexent_version(), "ready": True})
 
     @routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def metrics_text() -> Response:

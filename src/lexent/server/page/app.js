@@ -43,13 +43,16 @@ async function start() {
   theme();
   const done = waiting(main, undefined, "The server is loading its models. This page opens by itself when it is ready.");
   try {
+    if (!(await get("/health")).ready) {
+      done();
+      fill(main, empty("Starting", "The server is loading its models. This page opens by itself when it is ready."));
+      setTimeout(start, 700);
+      return;
+    }
     await site.reload();
   } catch (error) {
     done();
-    if (error.status === 503) {
-      fill(main, empty("Starting", "The server is loading its models. This page opens by itself when it is ready."));
-      setTimeout(start, 1000);
-    } else fill(main, wrong(error, start));
+    fill(main, wrong(error, start));
     return;
   }
   done();

@@ -31,7 +31,7 @@ export function bar(hit, highest, palette, { focus, link }) {
 export function legend(hit, palette, concept, { focus, link }) {
   const chosen = concept === null ? null : hit.contributions.find((part) => part.concept === concept);
   if (chosen) {
-    return h("p", { class: "legend" }, h("span", { class: `dot ${palette.of(chosen.concept)}` }), h("b", {}, chosen.label),
+    return h("p", { class: "legend" }, h("b", {}, h("span", { class: `dot ${palette.of(chosen.concept)}` }), chosen.label),
       h("span", { class: "soft number" }, ` query ${number(chosen.query)} × document ${number(chosen.document)} = ${number(chosen.value)}`));
   }
   const shown = hit.contributions.slice(0, 4);

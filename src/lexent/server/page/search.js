@@ -83,7 +83,8 @@ class Search {
       done();
       Object.assign(this, { plain, steered });
       if (first) await this.fetchNames();
-      this.palette.take(plain.hits, { always: [...this.state.steer.keys()], asked: plain.concepts.map((concept) => concept.id) });
+      this.palette.take(plain.hits, { always: [...this.state.steer.keys()], asked: plain.concepts.map((concept) => concept.id), most: 8 });
+      if (steered !== plain) this.palette.take(steered.hits); // two colours are left for what steering brings up
       this.drawHits();
       if (first) this.drawSide();
       this.fetchWords(turn);
