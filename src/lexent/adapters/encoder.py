@@ -66,18 +66,15 @@ class AdaptedEncoder:
                 "pooled states: --recipe clsr"
             )
         for rows, states in self.base.batches(texts, kind=kind, level="pooled", specials=specials):
-            made = self.document(states.numpy()) if kind == "document" else self.query(states.numpy())
-            yield rows, States(torch.from_numpy(made), states.offsets)
+            yield rows, States(torch.from_numpy(self.adapt(states.numpy(), kind=kind)), states.offsets)
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         return self.base.tokenize(texts, kind=kind, specials=specials)
 
-    def document(self, rows: Rows) -> Rows:
-        """float32[n, dim]: unit rows."""
-        return unit(rows @ self._document)
-
-    def query(self, rows: Rows) -> Rows:
-        """float32[n, dim]: unit rows; what each query weighs projected documents with, turned back."""
+    def adapt(self, rows: Rows, *, kind: Kind) -> Rows:
+        """float32[n, dim], unit: documents projected, queries as what they weigh those with; both turned back."""
+        if kind == "document":
+            return unit(rows @ self._document)
         adapter = self.adapter
         found = np.empty_like(rows)
         for at, projected in enumerate(adapter.project(unit(rows))):

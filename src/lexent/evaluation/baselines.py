@@ -55,6 +55,10 @@ def pooled_states(
     encoder: Encoder, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
 ) -> NDArray[np.float32]:
     """float32[n_texts, d_in]: pooled vectors as the encoder gives them and a lexicon reads them, from the cache."""
+    from lexent.adapters.encoder import AdaptedEncoder
+
+    if isinstance(encoder, AdaptedEncoder):  # what its base gave is likely there already
+        return encoder.adapt(pooled_states(encoder.base, texts, kind=kind, progress=progress), kind=kind)
     parts = {
         "what": "pooled",
         "encoder": encoder.fingerprint,
