@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow check bench bench-index bench-growth bench-serve bench-maxsim install clean
+.PHONY: demo test test-slow check bench bench-index bench-growth bench-serve bench-maxsim bench-adapt install clean
 
 install: $(VENV)/.installed
 
@@ -65,6 +65,9 @@ $(PEERS)/.installed: benchmarks/maxsim-peers.txt
 	$(PEERS)/bin/python -m pip install --quiet --no-deps --only-binary=:all: --platform manylinux_2_39_x86_64 \
 		--target $$($(PEERS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') tachiom==0.4.0
 	touch $@
+
+bench-adapt: install
+	$(BIN)/python -m benchmarks.adapters --docs docs/adapt.md
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
