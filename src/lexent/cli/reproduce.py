@@ -15,9 +15,12 @@ from lexent.cli.progress import Meter
 if TYPE_CHECKING:
     from lexent.evaluation.reproduction import Outcome
 
+PRINTED = ("imrnns", "ssr")
+"""Papers whose tables are printed, beside the page."""
+
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="clsr, latent-terms or imrnns.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="clsr, latent-terms, imrnns or ssr.")],
     collection: studies.CollectionName,
     out: Annotated[
         Path | None,
@@ -36,8 +39,12 @@ def reproduce(
     ] = "nDCG@10,R@100",
     split: studies.Split = "test",
     queries: Annotated[int, typer.Option("--queries", help="Queries whose explanations are tested.")] = 200,
-    sample: Annotated[int, typer.Option("--sample", help="Documents whose token states are rebuilt.")] = 1000,
+    sample: Annotated[int, typer.Option("--sample", help="Documents whose token states are looked at.")] = 1000,
     texts: Annotated[int, typer.Option("--texts", help="Documents that names are tested on.")] = 2000,
+    limit: Annotated[int, typer.Option("--limit", help="Documents of the LIMIT collection that is made.")] = 1000,
+    latents: Annotated[int, typer.Option("--latents", help="Of ssr: latents of the lexicons it trains.")] = 1024,
+    steps: Annotated[int, typer.Option("--steps", help="Of ssr: steps of their training.")] = 150,
+    lessons: Annotated[int, typer.Option("--lessons", help="Of ssr: pairs and documents they are trained on.")] = 500,
     encoder: options.EncoderName = None,
     lexicon: options.LexiconName = None,
     json: options.Json = False,
@@ -45,8 +52,9 @@ def reproduce(
     """Make a paper's analyses on a collection, and write one page with tables and plots.
 
     Sections: quality, limit (latent-terms only), fidelity, faithfulness, names, mismatch, cost, caps, idf, k, tuned,
-    prune, zipf, categories; of imrnns: adapted, forms, deletion, whose tables are printed too. One that
-    fails stands in the report with its error, and the exit code says so.
+    prune, zipf, categories; of imrnns: adapted, forms, deletion; of ssr: quality, limit, theory, k, long, losses,
+    latents, modes, growth, index. The tables of the last two papers are printed too. One that fails stands in the
+    report with its error, and the exit code says so.
     """
     from lexent.evaluation import measures as scoring
     from lexent.evaluation.reproduction import Sizes, Study
@@ -57,7 +65,8 @@ def reproduce(
     sections = chosen(paper, only=wanted[0], skip=wanted[1])  # refused before the long work
     given = {"only": only, "skip": skip, "measures": measures, "split": split, "queries": queries, "sample": sample}
     out = out or Path(f"{paper}-{Path(collection).name}.html".replace(":", "-"))
-    typed = _typed(paper, collection, out, {**given, "texts": texts, "encoder": encoder, "lexicon": lexicon})
+    given |= {"texts": texts, "limit": limit, "latents": latents, "steps": steps, "lessons": lessons}
+    typed = _typed(paper, collection, out, {**given, "encoder": encoder, "lexicon": lexicon})
     with Meter("") as meter:
         study = Study.of(
             paper,
@@ -66,7 +75,15 @@ def reproduce(
             lexicon=lexicon,
             measures=tuple(str(measure) for measure in scoring.parse(measures)),
             split=split,
-            sizes=Sizes(queries=queries, tokens=sample, texts=texts),
+            sizes=Sizes(
+                queries=queries,
+                tokens=sample,
+                texts=texts,
+                limit=limit,
+                latents=latents,
+                steps=steps,
+                lessons=lessons,
+            ),
             progress=meter.update,
         )
         found = make(
@@ -81,8 +98,8 @@ def reproduce(
         values = {"page": str(found.page), "data": str(found.data), "sections": list(found.sections)}
         show_json({**values, "kept": list(found.kept), "failed": found.failed})
     else:
-        if paper == "imrnns":
-            _print(found)
+        if paper in PRINTED:
+            _print(paper, found)
         show(f"{found.page}: {len(sections) - len(found.failed)} sections; {found.data}")
         if found.kept:
             say(f"kept from before: {', '.join(found.kept)}")
@@ -92,7 +109,7 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _print(found: Outcome) -> None:
+def _print(paper: str, found: Outcome) -> None:
     """The tables of a report's sections."""
     import json
 
@@ -100,7 +117,7 @@ def _print(found: Outcome) -> None:
     from lexent.evaluation.reproduction.reproduce import every_section
 
     kept = json.loads(found.data.read_text(encoding="utf-8"))["sections"]
-    for section in every_section("imrnns"):
+    for section in every_section(paper):
         result = kept.get(section.name, {}).get("result")
         for each in section.tables(result) if result is not None else []:
             show(each.title, "", *table(list(each.head), each.text()), *([each.note] if each.note else []), "")

@@ -66,7 +66,7 @@ class MaxSim:
         masks = self.searcher.masks(allowed)
 
         def search(row: int) -> None:
-            who, found, divisor = self._best(_rows(queries[row]), width, masks, fast)
+            who, found, divisor, _ = self._best(_rows(queries[row]), width, masks, fast)
             positions[row, : len(who)], scores[row, : len(who)] = who, found / divisor
 
         workers = min(len(queries), threads or os.cpu_count() or 1)
@@ -77,6 +77,12 @@ class MaxSim:
             for row in range(len(queries) if width else 0):
                 search(row)
         return Found(positions, scores)
+
+    def scored(self, query: Query, k: int, *, mode: Mode = None) -> int:
+        """How many documents a search for the k best scores; the others were left out by their bounds."""
+        width = min(k, self.searcher.n_documents)
+        fast = fast_of(mode, self.searcher.recipe)
+        return self._best(_rows(query), width, self.searcher.masks(None), fast)[3]
 
     def scores(self, query: Query) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The score of every document, and whether it is a hit. Deleted documents are none."""
@@ -136,8 +142,10 @@ class MaxSim:
 
     def _best(
         self, rows: Rows, k: int, masks: Masks, fast: Fast | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
-        """Positions and whole-number scores of the best documents, strongest first, and what to divide those by."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], float, int]:
+        """Positions and whole-number scores of the best documents, strongest first, what to divide those by, and how
+        many documents were scored.
+        """
         from lexent.indexing import maxsim
         from lexent.indexing.heap import arrange
 
@@ -148,7 +156,7 @@ class MaxSim:
             found, _ = self._refined(rows, who)
             hits = np.flatnonzero(found)
             order = hits[np.lexsort((who[hits], -found[hits]))][:k]
-            return who[order], found[order], divisor
+            return who[order], found[order], divisor, len(who)
         asked = maxsim.ask(rows.ids, weights, rows.offsets, size=self.searcher.size)
         latents, sums = asked.latents, np.add.reduceat(asked.values.astype(np.int64), asked.firsts[:-1])
         if fast is not None:
@@ -165,7 +173,7 @@ class MaxSim:
             self._scratch.append(scratch)
         count = int(state[0])
         arrange(best, who, count)
-        return who[:count], best[:count], divisor
+        return who[:count], best[:count], divisor, int(state[1])
 
     def _borrow(self) -> Any:
         from lexent.indexing import maxsim

@@ -7,7 +7,7 @@ from typing import Literal
 
 from lexent.evaluation.analyses.table import Table
 
-PaperName = Literal["clsr", "latent-terms", "imrnns"]
+PaperName = Literal["clsr", "latent-terms", "imrnns", "ssr"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,4 +216,72 @@ IMRNNS = Paper(
     },
 )
 
-PAPERS: dict[str, Paper] = {paper.name: paper for paper in (CLSR, LATENT_TERMS, IMRNNS)}
+SSR = Paper(
+    name="ssr",
+    title="SSR and SSR++: MaxSim over sparse codes of tokens",
+    source="SSR, arXiv 2605.30120 (ICML 2026)",
+    recipes=("ssr", "ssr-cls", "ssr++"),
+    setting="bert-base-uncased (768 dimensions), 16,384 latents, 32 a token, trained on MS MARCO passages; "
+    "13 sets of BEIR, MS MARCO, LoTTE and LIMIT",
+    tables={
+        "quality": (
+            Table(
+                "nDCG@10, the mean of 13 sets of BEIR",
+                ("system", "mean", "SciFact"),
+                (
+                    ("SSR, tokens", 0.529, None),
+                    ("SSR-CLS", 0.534, 0.733),
+                    ("SPLADE-v3", 0.512, None),
+                    ("PLAID", 0.493, None),
+                    ("ColBERTv2", 0.492, None),
+                ),
+            ),
+        ),
+        "limit": (Table("LIMIT, recall", ("system", "R@5", "R@10", "R@100"), (("SSR", 0.786, 0.873, 0.981),)),),
+        "losses": (
+            Table(
+                "nDCG@10, the mean of BEIR",
+                ("losses", "tokens", "CLS"),
+                (
+                    ("reconstruction", 0.464, 0.467),
+                    ("+ aux", 0.475, 0.486),
+                    ("+ contrast", 0.482, 0.495),
+                    ("+ supervised", 0.529, 0.534),
+                ),
+            ),
+        ),
+        "k": (
+            Table(
+                "by domain and k; a lexicon was trained for each",
+                ("domain", "8", "16", "32", "64", "128"),
+                (
+                    ("facts", 0.504, 0.659, 0.677, 0.682, 0.684),
+                    ("several steps", 0.502, 0.586, 0.651, 0.665, 0.668),
+                    ("science", 0.293, 0.396, 0.442, 0.448, 0.453),
+                    ("opinions", 0.209, 0.333, 0.395, 0.403, 0.406),
+                ),
+            ),
+        ),
+        "modes": (
+            Table(
+                "MS MARCO",
+                ("system", "candidates", "ms", "quality"),
+                (("SSR", 54_278, "38.6", 0.453), ("SSR++", 3_196, "17.5", 0.452)),
+                "on a GPU; on 96 CPU cores 49.1 ms",
+            ),
+        ),
+        "index": (
+            Table(
+                "MS MARCO, 8.8 million passages",
+                ("what", "value"),
+                (
+                    ("index on 96 CPU cores", "7.3 h"),
+                    ("index size", "18.5 GB"),
+                    ("peak memory", "34.6 GB"),
+                ),
+            ),
+        ),
+    },
+)
+
+PAPERS: dict[str, Paper] = {paper.name: paper for paper in (CLSR, LATENT_TERMS, IMRNNS, SSR)}

@@ -39,12 +39,13 @@ class Outcome:
 
 def every_section(paper: str) -> tuple[Section, ...]:
     """The sections of a paper's report, in order."""
-    from lexent.evaluation.reproduction import adapting, codes, retrieval
+    from lexent.evaluation.reproduction import adapting, codes, losses, retrieval, token_index, token_match
 
     first = ("quality", "limit", "fidelity", "faithfulness", "names")
     found = {
         section.name: section
-        for section in (*retrieval.SECTIONS, *codes.SECTIONS, *adapting.SECTIONS)
+        for module in (retrieval, codes, adapting, token_match, losses, token_index)
+        for section in module.SECTIONS
         if paper in section.papers
     }
     order = [*(name for name in first if name in found), *(name for name in found if name not in first)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,15 +12,18 @@ from lexent.evaluation.collections import Collection
 from lexent.evaluation.reproduction import plots
 from lexent.evaluation.reproduction.section import Figure, Result, Section, analysed
 from lexent.evaluation.reproduction.study import Study
+from lexent.evaluation.systems import System
 
 
-def _scores(study: Study, collection: Collection, measures: tuple[str, ...]) -> Result:
-    """Every system's values, with tests against dense retrieval."""
+def score_systems(
+    study: Study, collection: Collection, measures: tuple[str, ...], systems: Sequence[System] | None = None
+) -> Result:
+    """Every system's values, with tests against dense retrieval. systems: all of the study where not given."""
     from lexent.evaluation import measures as scoring
 
     wanted = scoring.parse(measures)
     found = {}
-    for system in study.every:
+    for system in study.every if systems is None else systems:
         run = system.run(collection, depth=1000, progress=study.progress)
         found[system.name] = scoring.score(collection.qrels, run, wanted)
     dense = found["dense"].per_query
@@ -27,7 +31,7 @@ def _scores(study: Study, collection: Collection, measures: tuple[str, ...]) -> 
         "collection": collection.name,
         "documents": len(collection.documents),
         "queries": len(collection.queries),
-        "ours": [system.name for system in study.systems],
+        "ours": [system.name for system in study.own],
         "values": {name: scores.means for name, scores in found.items()},
         "p_values": {
             name: {measure: scoring.p_value(each, dense[measure]) for measure, each in scores.per_query.items()}
@@ -37,7 +41,7 @@ def _scores(study: Study, collection: Collection, measures: tuple[str, ...]) -> 
     }
 
 
-def _score_tables(result: Result) -> list[Table]:
+def score_tables(result: Result) -> list[Table]:
     dense = result["values"]["dense"]
     rows = []
     for name, means in result["values"].items():
@@ -53,13 +57,13 @@ def _score_tables(result: Result) -> list[Table]:
 
 
 def _quality(study: Study) -> Result:
-    return _scores(study, study.collection, study.measures)
+    return score_systems(study, study.collection, study.measures)
 
 
 def _limit(study: Study) -> Result:
     from lexent.evaluation.limit import limit
 
-    return _scores(study, limit(study.sizes.limit), ("R@10", "R@2", "R@20", "R@100"))
+    return score_systems(study, limit(study.sizes.limit), ("R@10", "R@2", "R@20", "R@100"))
 
 
 def _each(analysis: Any, study: Study) -> Result:
@@ -86,7 +90,7 @@ def _tuned(study: Study) -> Result:
     return analysed(published(study.collection, system, **common) for system in study.systems)
 
 
-def _bars(result: Result) -> list[Figure]:
+def score_bars(result: Result) -> list[Figure]:
     measure = next(iter(result["values"]["dense"]))
     values = {name: means[measure] for name, means in result["values"].items()}
     ours = set(result.get("ours", ()))
@@ -154,8 +158,8 @@ SECTIONS = (
         "Retrieval quality",
         "How good are the rankings, beside dense retrieval and BM25?",
         _quality,
-        _score_tables,
-        _bars,
+        score_tables,
+        score_bars,
         reading="The encoder, the lexicon and the collection differ from the paper's, so its values are not to be "
         "compared with ours; the shares of dense retrieval are.",
         every=True,
@@ -165,8 +169,8 @@ SECTIONS = (
         "LIMIT: what one vector cannot express",
         "Can every pair of a few documents be the answer to some query?",
         _limit,
-        _score_tables,
-        _bars,
+        score_tables,
+        score_bars,
         reading="A collection of our own in the form of LIMIT, made anew from a seed, and smaller than the paper's: "
         "recall at a depth is easier here. It does not depend on the collection of this report.",
         papers=("latent-terms",),

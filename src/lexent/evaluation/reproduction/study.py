@@ -14,7 +14,7 @@ from lexent.evaluation import cache
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.reproduction.papers import PAPERS, Paper
-from lexent.evaluation.systems import BASELINES, Bench, EncoderLike, Latent, LexiconLike, System
+from lexent.evaluation.systems import BASELINES, Bench, EncoderLike, Latent, LexiconLike, System, TokenMatch
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -38,6 +38,12 @@ class Sizes:
     """Questions of each other test of names."""
     limit: int = 1000
     """Documents of the LIMIT collection that is made."""
+    latents: int = 1024
+    """Latents of the lexicons that are trained."""
+    steps: int = 150
+    """Steps of their training."""
+    lessons: int = 500
+    """Pairs and documents that they are trained on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class Study:
     collection: Collection
     bench: Bench
     systems: tuple[Latent, ...]
-    """The paper's recipes."""
+    """The paper's recipes that match by concepts of whole documents."""
     others: tuple[Latent, ...]
     """The other recipes, where there are lexicons for them."""
     measures: tuple[str, ...]
@@ -57,6 +63,8 @@ class Study:
     """A hash of all texts and judgements."""
     sizes: Sizes = field(default_factory=Sizes)
     progress: Progress | None = None
+    matches: tuple[TokenMatch, ...] = ()
+    """The paper's recipes that match tokens."""
 
     @staticmethod
     def of(
@@ -74,24 +82,30 @@ class Study:
             raise NotFoundError(f'no paper "{paper}"; papers: {", ".join(PAPERS)}')
         chosen = PAPERS[paper]
         bench = Bench(encoder=encoder, lexicon=lexicon)
-        systems = tuple(bench.latent(name) for name in chosen.recipes)
+        own = [bench.recipe(name) for name in chosen.recipes]
         loaded = load(collection, split=split)
         return Study(
             paper=chosen,
             source=collection,
             collection=loaded,
             bench=bench,
-            systems=systems,
-            others=tuple(_others(bench, chosen)),
+            systems=tuple(each for each in own if isinstance(each, Latent)),
+            others=() if chosen.name == "ssr" else tuple(_others(bench, chosen)),
             measures=measures,
             content=_content(loaded),
             sizes=sizes or Sizes(),
             progress=progress,
+            matches=tuple(each for each in own if isinstance(each, TokenMatch) and _able(each)),
         )
 
     @property
     def encoder(self) -> Encoder:
         return self.bench.encoder
+
+    @property
+    def own(self) -> list[Latent | TokenMatch]:
+        """The paper's recipes."""
+        return [*self.systems, *self.matches]
 
     @property
     def every(self) -> list[System]:
@@ -105,7 +119,7 @@ class Study:
         """
         from lexent.artifact import lexent_version
 
-        latent = [*self.systems, *(self.others if every else ())]
+        latent = [*self.own, *(self.others if every else ())]
         parts = {
             "section": section,
             "version": version,
@@ -133,10 +147,10 @@ class Study:
             "documents": len(self.collection.documents),
             "queries": len(self.collection.queries),
             "encoder": self.encoder.id,
-            "recipes": {system.name: system.recipe.to_dict() for system in self.systems},
+            "recipes": {system.name: system.recipe.to_dict() for system in self.own},
             "lexicons": {
                 system.name: {"name": system.lexicon.name, "hash": system.lexicon.hash, "size": system.lexicon.size}
-                for system in (*self.systems, *self.others)
+                for system in [*self.own, *self.others]
             },
         }
 
@@ -155,6 +169,11 @@ def _others(bench: Bench, paper: Paper) -> list[Latent]:
             except (MismatchError, NotFoundError):  # no lexicon of that level for this encoder
                 continue
     return found
+
+
+def _able(system: TokenMatch) -> bool:
+    """Whether its lexicon has what the recipe codes: not every one has concepts of whole texts."""
+    return not system.recipe.whole or system.lexicon.whole is not None
 
 
 def _names(system: Latent) -> str:

@@ -1,0 +1,157 @@
+"""A part of a collection whose token states are held, so that it is coded and searched many ways from one encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.evaluation import measures as scoring
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.fidelity import sampled
+from lexent.evaluation.pooling import unit
+from lexent.evaluation.progress import Progress, counter
+from lexent.evaluation.runs import from_top
+from lexent.evaluation.systems import TokenMatch
+from lexent.types import RowCodes, States
+
+if TYPE_CHECKING:
+    from lexent.encoders import Encoder
+    from lexent.evaluation.reproduction.study import Study
+    from lexent.lexicon import Lexicon
+    from lexent.recipes import Recipe
+    from lexent.search.matching import Mode
+    from lexent.search.maxsim import MaxSim
+    from lexent.search.query import Query
+
+STEP = 64
+"""Documents that are coded at a time."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Documents and their token states."""
+
+    collection: Collection
+    encoder: Encoder
+    states: States
+    seconds: float
+    """What encoding took."""
+    _coded: dict[tuple[str, int], tuple[RowCodes, float]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(collection: Collection, encoder: Encoder, *, progress: Progress | None = None) -> Held:
+        import torch
+
+        texts, start = collection.texts, perf_counter()
+        parts: list[Any] = [torch.empty(0)] * len(texts)
+        advance = counter(progress, "token states", kind="document", total=len(texts))
+        for positions, states in encoder.batches(texts, kind="document"):
+            for row, position in enumerate(positions):
+                parts[position] = states.values[int(states.offsets[row]) : int(states.offsets[row + 1])].cpu()
+            advance(len(positions))
+        offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+        return Held(collection, encoder, States(torch.cat(parts), offsets), perf_counter() - start)
+
+    def codes(self, lexicon: Lexicon, k: int, *, progress: Progress | None = None) -> tuple[RowCodes, float]:
+        """The k strongest latents of every token, as they are before they get the length 1; and what that took."""
+        found = self._coded.get((lexicon.hash, k))
+        if found is None:
+            wider = [key for key in self._coded if key[0] == lexicon.hash and key[1] > k]
+            if wider:  # the strongest of a longer list are those of a shorter one
+                codes, seconds = self._coded[wider[0]]
+                return RowCodes(codes.ids[:, :k], codes.values[:, :k], codes.offsets), seconds
+            found = self._code(lexicon, k, progress)
+            self._coded.clear()  # codes of one lexicon are large enough
+            self._coded[lexicon.hash, k] = found
+        return found
+
+    def _code(self, lexicon: Lexicon, k: int, progress: Progress | None) -> tuple[RowCodes, float]:
+        ids, values, start = [], [], perf_counter()
+        n = len(self.collection.documents)
+        advance = counter(progress, lexicon.name, kind="document", total=n)
+        offsets = self.states.offsets
+        for first in range(0, n, STEP):
+            last = min(first + STEP, n)
+            rows = self.states.values[int(offsets[first]) : int(offsets[last])]
+            part = lexicon.codes(States(rows, offsets[first : last + 1] - offsets[first]), k=k)
+            ids.append(part.ids)
+            values.append(part.values)
+            advance(last - first)
+        return RowCodes(np.concatenate(ids), np.concatenate(values), offsets), perf_counter() - start
+
+    def system(self, lexicon: Lexicon, recipe: Recipe) -> TokenMatch:
+        return TokenMatch(recipe, lexicon, self.encoder)
+
+    def queries(self, lexicon: Lexicon, recipe: Recipe, matcher: MaxSim) -> list[Query]:
+        return self.system(lexicon, recipe).queries(self.collection, matcher.searcher)
+
+
+def held(study: Study) -> Held:
+    """Documents of the study, judged ones first, as many as its sizes say. Sections of one report share them."""
+    part = sampled(study.collection, documents=study.sizes.tokens, seed=0)
+    key = (study.content, study.encoder.fingerprint, study.sizes.tokens)
+    if key not in _held:
+        _held.clear()
+        _held[key] = Held.of(part, study.encoder, progress=study.progress)
+    return _held[key]
+
+
+_held: dict[tuple[str, str, int], Held] = {}
+
+
+def matcher(codes: RowCodes, lexicon: Lexicon, recipe: Recipe) -> MaxSim:
+    """Documents as an index packs them, from the codes of their tokens."""
+    from lexent.indexing.tokens import TokenStore
+
+    rows = RowCodes(codes.ids, unit(np.ascontiguousarray(codes.values)), codes.offsets)
+    return packed(TokenStore.of(rows, size=lexicon.size), lexicon, recipe)
+
+
+def packed(store: Any, lexicon: Lexicon, recipe: Recipe) -> MaxSim:
+    from lexent.indexing.segment import Segment
+    from lexent.search.maxsim import MaxSim
+    from lexent.search.searcher import Searcher
+
+    segment = Segment.pack(store.maxima(size=lexicon.size), size=lexicon.size, recipe=recipe)
+    return MaxSim(Searcher([segment], recipe, size=lexicon.size), [store])
+
+
+def quality(
+    found: MaxSim, queries: Sequence[Query], collection: Collection, *, measures: Sequence[str], mode: Mode = None
+) -> scoring.Scores:
+    wanted = scoring.parse(list(measures))
+    depth = max(measure.params.get("cutoff") or 1000 for measure in wanted)
+    top = found.top(queries, depth + 1, mode=mode)
+    run = from_top(collection, top.positions, scores=top.scores, depth=depth)
+    return scoring.score(collection.qrels, run, wanted)
+
+
+def speed(found: MaxSim, queries: Sequence[Query], *, k: int, mode: Mode = None) -> dict[str, float]:
+    """Milliseconds of a search on one thread, without encoding the query, and how many documents are scored."""
+    found.top(queries[:1], k, mode=mode, threads=1)  # compiles
+    times, scored = [], []
+    for query in queries:
+        start = perf_counter()
+        found.top([query], k, mode=mode, threads=1)
+        times.append(1000 * (perf_counter() - start))
+        scored.append(found.scored(query, k, mode=mode))
+    return {"ms": float(np.median(times)), "ms_p95": float(np.quantile(times, 0.95)), "scored": float(np.mean(scored))}
+
+
+def joined(offsets: NDArray[np.int64], *, rows: int, seed: int) -> list[NDArray[np.int64]]:
+    """Texts in groups of at least so many rows, drawn at random; what is left joins the last group."""
+    groups: list[list[int]] = [[]]
+    lengths = np.diff(offsets)
+    for place in np.random.default_rng(seed).permutation(len(lengths)).tolist():
+        if groups[-1] and lengths[groups[-1]].sum() >= rows:
+            groups.append([])
+        groups[-1].append(place)
+    if len(groups) > 1 and lengths[groups[-1]].sum() < rows:
+        rest = groups.pop()
+        groups[-1] += rest
+    return [np.array(group, np.int64) for group in groups]
