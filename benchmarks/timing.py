@@ -40,8 +40,11 @@ def ask(search: Callable[[int], Any], n: int) -> NDArray[np.float64]:
     return taken * 1e3
 
 
-def one_core() -> None:
-    """Keeps this process and all its threads on one core. To be called before anything starts threads."""
+def one_core(*, pinned: bool = True) -> None:
+    """One thread for every library, and one core for all of this process where it is pinned.
+
+    To be called before anything starts threads.
+    """
     for name in (
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
@@ -50,5 +53,5 @@ def one_core() -> None:
         "NUMBA_NUM_THREADS",
     ):
         os.environ[name] = "1"
-    if hasattr(os, "sched_setaffinity"):
+    if pinned and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
