@@ -16,8 +16,10 @@ import pytest
 import small
 from lexent.encoders import TinyEncoder
 from lexent.errors import InputError
-from lexent.server.encoding import SharedEncoder
+from lexent.lexicon import Lexicon
+from lexent.server.encoding import SharedEncoder, SharedLexicon
 from lexent.server.settings import Keys, Limits, Settings
+from lexent.server.turns import Turns
 from serving import is_problem, serving
 
 WRITE, READ = "w" * 20, "r" * 20
@@ -259,7 +261,8 @@ def test_before_it_is_ready_a_server_says_so(place: Path) -> None:
 def test_queries_that_come_together_are_encoded_together() -> None:
     slow = SlowEncoder()
     seen: list[int] = []
-    shared = SharedEncoder(slow, observe=lambda size, _: seen.append(size))
+    turns = Turns()
+    shared = SharedEncoder(slow, turns, observe=lambda size, _: seen.append(size))
     plain = TinyEncoder()
 
     def one(text: str) -> Any:
@@ -272,7 +275,7 @@ def test_queries_that_come_together_are_encoded_together() -> None:
         first = pool.submit(one, "alone")
         until(lambda: slow.sizes == [1])
         futures = [pool.submit(one, text) for text in [*texts, texts[0]]]
-        until(lambda: len(shared._queries) == 13)
+        until(lambda: turns.waiting == 13)
         slow.going.set()
         found = [future.result() for future in futures]
         assert first.result().shape == (1, 32)
@@ -282,7 +285,30 @@ def test_queries_that_come_together_are_encoded_together() -> None:
         np.testing.assert_array_equal(states, wanted.numpy())
     one(texts[3])
     assert seen == [1, 12]  # remembered
-    shared.close()
+    turns.close()
+
+
+def test_codes_that_are_made_together_are_those_that_are_made_alone() -> None:
+    plain, encoder = Lexicon.random(TinyEncoder(), size=5000, k=8), TinyEncoder()  # as wide as the 8-bit product needs
+    turns = Turns()
+    shared = SharedLexicon(plain, turns)
+    states = [next(encoder.batches([" ".join(["zebra", "light", "dough"] * n)], kind="query"))[1] for n in range(1, 9)]
+    held = threading.Event()
+    with ThreadPoolExecutor(10) as pool:
+        busy = pool.submit(turns.ask, None, lambda given: [held.wait(20) for _ in given], urgent=True)
+        futures = [pool.submit(shared.codes, one, k=8) for one in states]
+        until(lambda: turns.waiting == 8)
+        held.set()
+        assert busy.result()
+        found = [future.result() for future in futures]
+    for one, codes in zip(states, found, strict=True):
+        wanted = plain.codes(one, k=8)
+        np.testing.assert_array_equal(codes.ids, wanted.ids)
+        np.testing.assert_allclose(codes.values, wanted.values, rtol=1e-5)
+        np.testing.assert_array_equal(codes.offsets, wanted.offsets)
+    assert isinstance(shared.renamed(plain.concepts), SharedLexicon)
+    assert shared.hash == plain.hash
+    turns.close()
 
 
 def test_queries_go_before_documents_that_are_added() -> None:
@@ -293,12 +319,13 @@ def test_queries_go_before_documents_that_are_added() -> None:
             order.append(kind)
             yield from super().batches(texts, kind=kind, level=level, specials=specials)
 
-    shared = SharedEncoder(Watched())
+    turns = Turns()
+    shared = SharedEncoder(Watched(), turns)
     begun = threading.Event()
 
     def add() -> int:
         count = 0
-        with shared.in_bulk():
+        with turns.in_bulk():
             for rows, states in shared.batches(["some words"] * 400, kind="document"):
                 begun.set()
                 count += len(rows)
@@ -311,7 +338,7 @@ def test_queries_go_before_documents_that_are_added() -> None:
         list(shared.batches(["a query"], kind="query"))
         assert adding.result() == 400
     assert 0 < order.index("query") < 50  # it did not wait for all 50 steps
-    shared.close()
+    turns.close()
 
 
 def test_an_error_reaches_the_one_who_asked() -> None:
@@ -321,8 +348,9 @@ def test_an_error_reaches_the_one_who_asked() -> None:
                 raise ValueError("bad text")
             yield from super().batches(texts, kind=kind, level=level, specials=specials)
 
-    shared = SharedEncoder(Broken())
+    turns = Turns()
+    shared = SharedEncoder(Broken(), turns)
     with pytest.raises(ValueError, match="bad text"):
         list(shared.batches(["bad"], kind="query"))
     assert list(shared.batches(["good"], kind="query"))
-    shared.close()
+    turns.close()

@@ -1,90 +1,64 @@
-"""One thread that encodes for everyone: the model is loaded once, and queries that come together are encoded together.
+"""The encoder and the lexicon of a server: loaded once, used from any thread, worked in one.
 
-While one batch is encoded the next one gathers, so a lone query never waits for company. Documents that are added are
-encoded a few at a time between the queries: reads go on. The tokenizers of Hugging Face may not be used from several
-threads at once, which is the other reason for one thread.
+Queries that come together are encoded and coded together. One thread, also because the tokenizers of Hugging Face may
+not be used from several at once, and because torch keeps memory and helpers for every thread that uses it.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lexent.types import Kind, Level, States, Tokens
+from lexent.lexicon.lexicon import Lexicon
+from lexent.server.turns import Turns
+from lexent.types import Kind, Level, RowCodes, States, Tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lexent.encoders import Encoder
+    from lexent.lexicon.concepts import Concepts
+    from lexent.lexicon.lexicon import LexiconInfo
 
-BATCH = 32
-"""Queries that are encoded together at most."""
 STEP = 8
 """Documents that are encoded before queries have their turn again."""
 REMEMBERED = 512
-"""Queries whose states are kept: a slider that moves asks for the same one many times."""
+"""Queries whose states are kept: what is asked again is not encoded again."""
+FEW = 512
+"""Rows of states that count as a query's, and are coded before all else."""
 
-Way = tuple[Kind, Level, bool]
 Observe = Callable[[int, float], None]
 
 
-@dataclass(slots=True)
-class Job:
-    """Texts that wait to be encoded in one way, or something else that the encoding thread is to do."""
-
-    texts: Sequence[str]
-    way: Way | None
-    work: Callable[[], Any] | None = None
-    query: bool = False
-    """One query: its states as a bare tensor."""
-    future: Future[Any] = field(default_factory=Future)
-
-
 class SharedEncoder:
-    """An encoder as others are, to be used from any thread; one thread of its own does the work."""
+    """An encoder as others are, to be used from any thread."""
 
-    def __init__(self, encoder: Encoder, *, observe: Observe | None = None) -> None:
+    def __init__(self, encoder: Encoder, turns: Turns, *, observe: Observe | None = None) -> None:
         """observe: told the size of each batch of queries, and the seconds that it took."""
-        self.encoder = encoder
+        self.encoder, self.turns = encoder, turns
         self.id, self.fingerprint, self.dim = encoder.id, encoder.fingerprint, encoder.dim
         self.prompts: dict[str, str] = dict(getattr(encoder, "prompts", {}))
         self._observe = observe
-        self._queries: deque[Job] = deque()
-        self._others: deque[Job] = deque()
-        self._bulk: deque[Job] = deque()
-        self._wake = threading.Condition()
-        self._open = True
-        self._local = threading.local()
-        self._known: OrderedDict[tuple[str, Way], Any] = OrderedDict()
-        self._thread = threading.Thread(target=self._run, name="lexent-encoding", daemon=True)
-        self._thread.start()
-
-    @contextmanager
-    def in_bulk(self) -> Iterator[None]:
-        """What this thread encodes within the block gives way to all else."""
-        self._local.bulk = True
-        try:
-            yield
-        finally:
-            self._local.bulk = False
+        self._known: OrderedDict[Any, Any] = OrderedDict()
+        self._lock = Lock()
 
     def batches(
         self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
     ) -> Iterator[tuple[NDArray[np.int64], States]]:
-        way: Way = (kind, level, specials)
         if kind == "query" and len(texts) == 1:
-            yield np.zeros(1, np.int64), self._one(texts[0], way)
+            yield np.zeros(1, np.int64), self._query(texts[0], level, specials)
             return
         for rows in _steps(texts):
-            yield rows, self._ask(Job([texts[row] for row in rows], way))
+
+            def work(given: list[Any]) -> list[Any]:
+                return [_joined(self._states(own, kind, level, specials)) for own in given]
+
+            yield rows, self.turns.ask([texts[row] for row in rows], work)
 
     def batches_with_whole(
         self, texts: Sequence[str], *, kind: Kind, specials: bool = True
@@ -92,117 +66,40 @@ class SharedEncoder:
         """As `batches` for tokens, with the pooled state of each text beside."""
         from lexent.encoders.encoder import batches_with_whole
 
+        def work(given: list[Any]) -> list[Any]:
+            return [list(batches_with_whole(self.encoder, own, kind=kind, specials=specials)) for own in given]
+
         for rows in _steps(texts):
-            own = [texts[row] for row in rows]
-
-            def work(own: Sequence[str] = own) -> Any:
-                return list(batches_with_whole(self.encoder, own, kind=kind, specials=specials))
-
-            for places, states, whole in self._ask(Job((), None, work)):
+            for places, states, whole in self.turns.ask([texts[row] for row in rows], work, urgent=kind == "query"):
                 yield rows[places], states, whole
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
-        found: list[Tokens] = self._ask(
-            Job((), None, lambda: self.encoder.tokenize(texts, kind=kind, specials=specials))
-        )
+        def work(given: list[Any]) -> list[Any]:
+            return [self.encoder.tokenize(own, kind=kind, specials=specials) for own in given]
+
+        found: list[Tokens] = self.turns.ask(list(texts), work, urgent=kind == "query")
         return found
 
-    def close(self) -> None:
-        """Ends the thread once it has done what it was asked."""
-        with self._wake:
-            self._open = False
-            self._wake.notify()
-        self._thread.join(timeout=30)
-
-    # --- the caller's side -------------------------------------------------------------------------------------
-
-    def _one(self, text: str, way: Way) -> States:
-        key = (text, way)
-        with self._wake:
+    def _query(self, text: str, level: Level, specials: bool) -> States:
+        key = (text, level, specials)
+        with self._lock:
             known = self._known.get(key)
-            if known is not None:
-                self._known.move_to_end(key)
         if known is None:
-            known = self._ask(Job([text], way, query=True))
-            with self._wake:
+
+            def work(given: list[Any]) -> list[Any]:
+                once = list(dict.fromkeys(given))  # a query that several ask for at once is encoded once
+                found = dict(zip(once, self._states(once, "query", level, specials), strict=True))
+                return [found[one] for one in given]
+
+            known = self.turns.ask(text, work, group=(id(self), level, specials), urgent=True)
+            with self._lock:
                 self._known[key] = known
                 while len(self._known) > REMEMBERED:
                     self._known.popitem(last=False)
         return States(known, np.array([0, len(known)], np.int64))
 
-    def _ask(self, job: Job) -> Any:
-        if threading.current_thread() is self._thread:  # asked by work that already runs there
-            return self._do(job)
-        with self._wake:
-            if not self._open:
-                raise RuntimeError("the server is shutting down")
-            bulk = getattr(self._local, "bulk", False)
-            (self._queries if job.query else self._bulk if bulk else self._others).append(job)
-            self._wake.notify()
-        return job.future.result()
-
-    # --- the encoding thread's side ----------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        while True:
-            with self._wake:
-                while not (self._queries or self._others or self._bulk):
-                    if not self._open:
-                        return
-                    self._wake.wait()
-                jobs = self._next()
-            if len(jobs) == 1:
-                self._finish(jobs[0])
-            else:
-                self._together(jobs)
-
-    def _next(self) -> list[Job]:
-        """All queries that wait and are encoded in the same way; where there are none, one other job."""
-        if not self._queries:
-            return [(self._others or self._bulk).popleft()]
-        jobs = [self._queries.popleft()]
-        rest: list[Job] = []
-        while self._queries and len(jobs) < BATCH:
-            job = self._queries.popleft()
-            (jobs if job.way == jobs[0].way else rest).append(job)
-        self._queries.extendleft(reversed(rest))
-        return jobs
-
-    def _finish(self, job: Job) -> None:
-        try:
-            job.future.set_result(self._do(job))
-        except BaseException as error:
-            job.future.set_exception(error)
-
-    def _do(self, job: Job) -> Any:
-        if job.work is not None:
-            return job.work()
-        assert job.way is not None
-        parts = self._states(job.texts, job.way)
-        if job.query:
-            return parts[0]
-        import torch
-
-        offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-        return States(torch.cat(parts), offsets)
-
-    def _together(self, jobs: list[Job]) -> None:
-        way = jobs[0].way
-        assert way is not None
-        # A query that several ask for at once is encoded once.
-        texts = list(dict.fromkeys(job.texts[0] for job in jobs))
-        try:
-            found = dict(zip(texts, self._states(texts, way), strict=True))
-        except BaseException:  # one of them may be at fault: each has its own answer
-            for job in jobs:
-                self._finish(job)
-            return
-        for job in jobs:
-            job.future.set_result(found[job.texts[0]])
-
-    def _states(self, texts: Sequence[str], way: Way) -> list[Any]:
+    def _states(self, texts: Sequence[str], kind: Kind, level: Level, specials: bool) -> list[Any]:
         """The states of each text, as tensors of their own."""
-        kind, level, specials = way
         start = perf_counter()
         parts: list[Any] = [None] * len(texts)
         for rows, states in self.encoder.batches(texts, kind=kind, level=level, specials=specials):
@@ -212,6 +109,40 @@ class SharedEncoder:
         if self._observe is not None and kind == "query":
             self._observe(len(texts), perf_counter() - start)
         return parts
+
+
+class SharedLexicon(Lexicon):
+    """A lexicon whose codes are made in the same thread, those of queries that come together in one go."""
+
+    def __init__(self, lexicon: Lexicon, turns: Turns) -> None:
+        super().__init__(lexicon.sae, lexicon.concepts, lexicon.info, whole=lexicon.whole)
+        self._plain, self._turns = lexicon, turns
+
+    def codes(self, states: States, *, k: int) -> RowCodes:
+        def work(given: list[Any]) -> list[Any]:
+            codes = self._plain.codes(_joined([one.values for one in given]), k=k)
+            ends = codes.offsets
+            rows = [slice(int(ends[place]), int(ends[place + 1])) for place in range(len(given))]
+            pairs = zip(given, rows, strict=True)
+            return [RowCodes(codes.ids[part], codes.values[part], one.offsets) for one, part in pairs]
+
+        few = len(states.values) <= FEW
+        found: RowCodes = self._turns.ask(states, work, group=(id(self.sae), k) if few else None, urgent=few)
+        return found
+
+    def whole_codes(self, states: States, *, k: int | None = None) -> RowCodes:
+        found: RowCodes = self._turns.ask(states, lambda given: [self._plain.whole_codes(one, k=k) for one in given])
+        return found
+
+    def renamed(self, concepts: Concepts, info: LexiconInfo | None = None) -> Lexicon:
+        return SharedLexicon(self._plain.renamed(concepts, info), self._turns)
+
+
+def _joined(parts: Sequence[Any]) -> States:
+    import torch
+
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+    return States(torch.cat(list(parts)), offsets)
 
 
 def _steps(texts: Sequence[str]) -> Iterator[NDArray[np.int64]]:

@@ -15,8 +15,8 @@ from lexent.artifact import MANIFEST
 from lexent.errors import InputError
 from lexent.search import Index
 from lexent.search.view import View
-from lexent.server.encoding import SharedEncoder
 from lexent.server.settings import Limits
+from lexent.server.turns import Turns
 from lexent.server.workers import Workers
 from lexent.types import Document
 
@@ -68,8 +68,8 @@ class Memory:
 class Served:
     """An index, open for reading by many and for writing by one at a time."""
 
-    def __init__(self, name: str, index: Index, encoder: SharedEncoder, limits: Limits) -> None:
-        self.name, self.index, self.encoder, self.limits = name, index, encoder, limits
+    def __init__(self, name: str, index: Index, turns: Turns, limits: Limits) -> None:
+        self.name, self.index, self.turns, self.limits = name, index, turns, limits
         self.memory = Memory()
         self.writers = Workers(threads=1, most=limits.writes, seconds=None, name=f"lexent-write-{name}")
         self._views: OrderedDict[bytes, View] = OrderedDict()
@@ -118,7 +118,7 @@ class Served:
     def add(self, documents: Sequence[Document], *, upsert: bool) -> Change:
         """Adds documents, all of them or none; they are on the disk when this returns."""
         before = len(self.index)
-        with self.encoder.in_bulk():
+        with self.turns.in_bulk():
             count = self.index.add(documents, upsert=upsert)
         self._forget()
         return Change(added=count, replaced=before + count - len(self.index))

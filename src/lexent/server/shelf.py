@@ -13,10 +13,11 @@ from lexent.indexing.manifest import Manifest
 from lexent.search import Index
 from lexent.search.parts import EncoderLike, LexiconLike, load_encoder, load_lexicon
 from lexent.server import problems
-from lexent.server.encoding import SharedEncoder
+from lexent.server.encoding import SharedEncoder, SharedLexicon
 from lexent.server.metrics import Metrics
 from lexent.server.served import Served
 from lexent.server.settings import Limits
+from lexent.server.turns import Turns
 
 if TYPE_CHECKING:
     from lexent.lexicon import Lexicon
@@ -44,6 +45,7 @@ class Shelf:
             Manifest.read(path)  # what is no index is refused now, not after the models are loaded
         self.limits, self.metrics = limits, metrics
         self.ready = False
+        self.turns = Turns()
         self._given = (encoder, lexicon)
         self._encoders: dict[str, SharedEncoder] = {}
         self._lexicons: dict[str, Lexicon] = {}
@@ -71,10 +73,8 @@ class Shelf:
         for name, path in self.paths.items():
             say(f"opening {name}")
             manifest = Manifest.read(path)
-            encoder = self._encoder(manifest)
-            served = Served(
-                name, Index.open(path, encoder=encoder, lexicon=self._lexicon(manifest)), encoder, self.limits
-            )
+            index = Index.open(path, encoder=self._encoder(manifest), lexicon=self._lexicon(manifest))
+            served = Served(name, index, self.turns, self.limits)
             say(f"warming {name}")
             self._warm(served)
             self._served[name] = served
@@ -95,20 +95,20 @@ class Shelf:
     def close(self) -> None:
         for served in self.served():
             served.close()
-        for encoder in self._encoders.values():
-            encoder.close()
+        self.turns.close()
 
     def _encoder(self, manifest: Manifest) -> SharedEncoder:
         key = str(self._given[0] or manifest.encoder.source)
         if key not in self._encoders:
             loaded = load_encoder(self._given[0] or manifest.encoder.source)
-            self._encoders[key] = SharedEncoder(loaded, observe=self.metrics.encoded)
+            self._encoders[key] = SharedEncoder(loaded, self.turns, observe=self.metrics.encoded)
         return self._encoders[key]
 
     def _lexicon(self, manifest: Manifest) -> Lexicon:
         key = str(self._given[1] or manifest.lexicon.source)
         if key not in self._lexicons:
-            self._lexicons[key] = load_lexicon(self._given[1] or manifest.lexicon.source)
+            loaded = load_lexicon(self._given[1] or manifest.lexicon.source)
+            self._lexicons[key] = SharedLexicon(loaded, self.turns)
         return self._lexicons[key]
 
     @staticmethod
