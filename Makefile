@@ -49,12 +49,13 @@ bench-serve: install
 	$(BIN)/python -m benchmarks.serving $(COLLECTION) --docs docs/serving.md
 
 # The page docs/maxsim.md. TEXTS: a folder of abstracts, as benchmarks/maxsim_data.py describes it. The first run encodes
-# them and builds the indexes of the peers, which takes hours; both are kept in the user's cache folder.
+# them and builds the indexes of the peers, which takes an hour; both are kept in the user's cache folder. ARGS: more
+# options of benchmarks/maxsim.py, for example --prepare exact,plaid to make only what is kept.
 TEXTS ?= ../shared/data/text
 PEERS ?= .venv-maxsim
 
 bench-maxsim: install $(PEERS)/.installed
-	$(BIN)/python -m benchmarks.maxsim $(TEXTS) --peers-python $(PEERS)/bin/python --docs docs/maxsim.md
+	$(BIN)/python -m benchmarks.maxsim $(TEXTS) --peers-python $(PEERS)/bin/python --docs docs/maxsim.md $(ARGS)
 
 # Without PyLate's dependencies: it asks for fast-plaid, which is not used here and asks for another torch. The platform
 # tag of TACHIOM's wheel is newer than many systems on which it runs.

@@ -115,9 +115,16 @@ class Peer:
         script = Path(__file__).with_name("maxsim_peers.py")
         command = [python, str(script), name, *map(str, places)]
         self.log = places[-1].with_suffix(".log")
+        compiled = Path(python).absolute().parents[1] / "torch_extensions"  # of this environment alone
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                bufsize=1,
+                env={**os.environ, "TORCH_EXTENSIONS_DIR": str(compiled)},
             )
 
     def __call__(self, do: str, **given: Any) -> Any:

@@ -176,6 +176,11 @@ def _notes(found: dict[str, Any]) -> list[str]:
         lines.append(
             "No lexicon for the recipe ssr is there: the one of latent-terms stands in, not trained for MaxSim."
         )
+    else:
+        lines.append(
+            "The shipped lexicon's pairs for training leave out the lines that the queries come from. Other lines of "
+            "the same files are among them, while the states of the peers come from the encoder as it is."
+        )
     for peer in found["peers"]:
         if "failed" in peer:
             lines.append(f"{POINT_NAMES[peer['name']]} failed: {peer['failed']}.")
