@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from commands import good
 from lexent.encoders import TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.evaluation.collections import Collection
@@ -112,6 +113,15 @@ def test_a_train_split_is_learned_from_and_the_test_split_is_not(tmp_path: Path)
     pairs, where = lessons(Study.of("ssr", tmp_path, **given))
     assert where == "the train split"
     assert set(pairs.queries) == set(list(whole.queries.values())[:3])
+
+    lexicon().save(tmp_path / "lexicon")
+    words = ["reproduce", "ssr", tmp_path, "--encoder", "tiny", "--lexicon", tmp_path / "lexicon"]
+    words += ["--out", tmp_path / "r.html", "--only", "modes,latents", "--steps", 3, "--latents", 32, "--lessons", 20]
+    shown = good(*words).stdout
+    assert "exact search (ssr) and fast search (ssr++)" in shown
+    assert "3 steps on 20 pairs from the train split" in shown
+    assert "2 sections" in shown
+    assert "--latents 32 --steps 3 --lessons 20" in (tmp_path / "r.html").read_text()
 
 
 def test_it_is_kept_and_sizes_make_it_again(tmp_path: Path) -> None:
