@@ -100,8 +100,8 @@ def start(
     import os
     from urllib.parse import urlencode
 
-    # oneDNN keeps what it compiled for the last 1,024 shapes of batches, and here they vary in length. It reads this when
-    # torch is first used, so it is said now.
+    # oneDNN keeps what it compiled for the last 1,024 shapes of batches, and here those vary in length. It reads this
+    # when torch is first used, so it is said now.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
     from lexent.server.run import address, listen, run
     from lexent.server.settings import Keys, Limits, Settings
