@@ -78,6 +78,7 @@ def eventually(page: Any, expression: str) -> None:
 
 
 def settled(page: Any) -> None:
+    """What was asked for is shown: the page marks what it waits for as busy, from the moment it is asked."""
     page.wait_for_load_state("networkidle")
     eventually(page, "document.querySelectorAll('[aria-busy]').length === 0")
 

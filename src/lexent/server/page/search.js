@@ -133,8 +133,10 @@ class Search {
   async soon() {
     if (this.asking) { this.again = true; return; }
     this.asking = true;
+    this.list.setAttribute("aria-busy", "true");
     do { this.again = false; await this.run(); } while (this.again);
     this.asking = false;
+    this.list.removeAttribute("aria-busy");
     this.reset.disabled = this.state.steer.size === 0;
     this.count();
     this.tell();
