@@ -261,8 +261,8 @@ SECTIONS = (
         _modes,
         _mode_tables,
         reading="Exact search leaves documents out by proved bounds and gives what scoring every one gives. The fast "
-        "mode is approximate; where a collection has no more documents than candidates, it scores all that share a "
-        "concept.",
+        "mode is approximate: it scores so many candidates at most, and ends sooner where no more of them is likely to "
+        "be among the best.",
         papers=("ssr",),
     ),
     Section(
