@@ -65,8 +65,8 @@ def demo(
         from lexent.cli.serve import start as serve_index
 
         index.close()
-        last = questions[-1].text
-        serve_index([index.path], port=port, encoder=model, lexicon=words, query=last, browse=True)
+        asked = questions[-1].text
+        serve_index([index.path], port=port, encoder=model, lexicon=words, query=asked, browse=True)
         return
     answers: list[Answer] = []
     for question in questions:
