@@ -92,9 +92,13 @@ def test_use_and_training_compute_the_same(form: dict[str, Any], width: int) -> 
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_one_pass_over_all_documents_equals_its_slow_twin(form: dict[str, Any], seed: int) -> None:
-    documents = rows(40, seed)
+@pytest.mark.parametrize(("seed", "cached"), [(0, True), (1, False), (2, True)])
+def test_one_pass_over_all_documents_equals_its_slow_twin(
+    form: dict[str, Any], seed: int, cached: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not cached:
+        monkeypatch.setattr("lexent.adapters.corpus.CACHED", 0)
+    documents = rows(43, seed)
     documents[7] = 0  # a text of which nothing is known
     corpus = AdaptedCorpus(adapter(config(**form), documents, seed=seed), documents)
     query = corpus.query(rows(1, seed + 50)[0])

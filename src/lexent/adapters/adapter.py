@@ -75,6 +75,7 @@ class Adapter:
         self.config = config
         self.info = info
         self.tensors = dict(tensors)
+        self._identity = Diagonal(np.ones(config.width, np.float32), np.zeros(config.width, np.float32))
 
     @property
     def name(self) -> str:
@@ -126,7 +127,7 @@ class Adapter:
                 return Diagonal(self.tensors["corpus.scale"], bias)
             return Full(self.tensors["corpus.matrix"], bias)
         if self.config.feedback == "none" or not len(feedback):
-            return self._of(np.zeros((1, self.config.outputs), np.float32))
+            return self._identity
         return self._modulation("document", feedback)
 
     def query(self, vector: Rows, feedback: Rows) -> AdaptedQuery:

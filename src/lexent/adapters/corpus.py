@@ -11,6 +11,9 @@ from lexent.adapters.adapter import AdaptedQuery, Adapter, centred
 from lexent.adapters.modulation import Diagonal, Full, LowRank, Rows
 from lexent.errors import InputError
 
+CACHED = 1 << 24
+"""Bytes of documents that likely lie in a processor's cache."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -72,21 +75,11 @@ class AdaptedCorpus:
         return Ranking(found[order], scores[order])
 
     def _diagonal(self, by: Diagonal, vector: Rows) -> Rows:
-        from lexent.adapters.kernels import diagonal_scores
+        from lexent.adapters.kernels import diagonal_scores, diagonal_scores_by_four
 
-        m = np.float32(self.adapter.config.width)
-        mean = by.scale / np.sqrt(m) if self.adapter.config.layer_norm else np.empty(0, np.float32)
-        constants = np.array([by.bias @ vector, by.bias @ by.bias, by.bias.sum() / np.sqrt(m)], np.float32)
         out = np.empty(len(self), np.float32)
-        diagonal_scores(
-            self.projected,
-            by.scale * vector,
-            by.scale**2,
-            2 * by.scale * by.bias,
-            mean.astype(np.float32),
-            constants,
-            out,
-        )
+        kernel = diagonal_scores_by_four if self.projected.nbytes <= CACHED else diagonal_scores
+        kernel(self.projected, by.scale, by.bias, vector, self.adapter.config.layer_norm, out)
         return out
 
     def _low_rank(self, by: LowRank, vector: Rows) -> Rows:

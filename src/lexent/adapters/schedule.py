@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -86,6 +87,11 @@ def follow(
     make: Callable[[], L], examples: Examples, settings: TrainSettings, *, told: Told | None = None
 ) -> Schedule[L]:
     """Train a learner. make: gives a new one, the same each time."""
+    with _one_thread():
+        return _follow(make, examples, settings, told)
+
+
+def _follow(make: Callable[[], L], examples: Examples, settings: TrainSettings, told: Told | None) -> Schedule[L]:
     parts = examples.folds(settings.folds, seed=settings.seed, by=settings.held_out)
     n_folds = 1 if len(examples) >= MANY else settings.folds
     runs = [Run(make, examples, settings, np.flatnonzero(parts != fold)) for fold in range(n_folds)]
@@ -127,6 +133,17 @@ def follow(
             "adapted": _mean(measured[best].ndcg[new]),
         },
     )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Steps are small: more threads gain little, and wait for each other at length where the machine has other work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _new(examples: Examples, parts: NDArray[np.int64], fold: int) -> NDArray[np.bool_]:
