@@ -218,7 +218,7 @@ def test_weightings() -> None:
 
 def test_weightings_of_a_recipe_without_idf() -> None:
     found = analyses.weightings(given(), system(POOLED.having(idf="none")), measures="nDCG@10")
-    assert [row.label for row in found.rows][5:7] == ["dot, idf clsr", "dot, idf none"]
+    assert [row.label for row in found.rows][6:8] == ["dot, idf clsr", "dot, idf none"]
     assert found.reference == "bm25, idf none"
 
 
