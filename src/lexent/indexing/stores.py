@@ -1,7 +1,7 @@
 """What a segment keeps of each document beside the lists: stores, named groups of arrays, a .npy file each.
 
-A store's arrays grow as documents come. What each holds says its mode: rows, one after the other; running sums, which
-begin with 0; or the maximum of all that came. So any store can be written, joined and merged the same way, and a kind
+A store's arrays grow as documents come. What each holds says its mode: rows, one after the other, or running sums, which
+begin with 0. So any store can be written, joined and merged the same way, and a kind
 of store says only what its arrays are and how to take some of its documents.
 """
 
@@ -36,7 +36,7 @@ class Column:
 
     types: tuple[Any, ...]
     """The types of number it may have."""
-    mode: Literal["rows", "running", "maximum"] = "rows"
+    mode: Literal["rows", "running"] = "rows"
     width: int | None = None
     """Numbers in a row; None for one, -1 for any."""
 
@@ -82,9 +82,7 @@ class Store(ABC):
         joined: Arrays = {}
         for name, column in cls.columns.items():
             arrays = [part.arrays[name] for part in parts]
-            if column.mode == "maximum":
-                joined[name] = np.stack(arrays).max(axis=0)
-            elif column.mode == "running":
+            if column.mode == "running":
                 ends = np.cumsum([array[-1] for array in arrays], axis=0)
                 moved = [array[1:] + end for array, end in zip(arrays[1:], ends[:-1], strict=True)]
                 joined[name] = np.concatenate([arrays[0], *moved])
@@ -115,7 +113,7 @@ class StoreWriter:
         self._folder, self._kind = folder, kind
         self._files: dict[str, artifact.ArrayWriter] = {}
         self._ends: Arrays = {}
-        """For running sums the last of them, for a maximum what it is so far."""
+        """For running sums the last of them."""
         self.rows = 0
 
     def append(self, store: Store) -> None:
@@ -128,9 +126,7 @@ class StoreWriter:
                 if column.mode == "running":
                     self._files[name].append(array[:1])
                     self._ends[name] = array[0]
-            if column.mode == "maximum":
-                self._ends[name] = np.maximum(self._ends[name], array) if name in self._ends else array
-            elif column.mode == "running":
+            if column.mode == "running":
                 moved = array[1:] + self._ends[name]
                 self._files[name].append(moved)
                 self._ends[name] = moved[-1] if len(moved) else self._ends[name]
@@ -144,11 +140,8 @@ class StoreWriter:
             self.append(store.take(documents[start : start + STEP]))
 
     def close(self) -> None:
-        for name, column in self._kind.columns.items():
-            if name in self._files:
-                if column.mode == "maximum":
-                    self._files[name].append(self._ends[name])
-                self._files[name].close()
+        for file in self._files.values():
+            file.close()
 
     def abandon(self) -> None:
         """Closes the files without finishing them."""

@@ -105,18 +105,6 @@ def gather(
 
 
 @njit(cache=True, nogil=True)
-def largest(starts: NDArray[np.int64], tokens: NDArray[np.uint8], values: NDArray[np.uint8]) -> int:
-    """The most that the squares of the codes of a row sum to."""
-    sums, most = np.zeros(PART, np.int64), 0
-    for part in range(len(starts) - 1):
-        sums[:] = 0
-        for entry in range(starts[part, 1], starts[part + 1, 1]):
-            sums[tokens[entry]] += np.int64(values[entry]) * np.int64(values[entry])
-        most = max(most, sums.max())
-    return most
-
-
-@njit(cache=True, nogil=True)
 def maxima(store: Tokens, size: int) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64], int]:
     """The highest code of each latent of each document, latents ascending; and DAMAGED, or 0."""
     n_documents = len(store.parts) - 1

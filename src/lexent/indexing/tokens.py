@@ -47,7 +47,6 @@ class TokenStore(Store):
         "counts": Column((np.uint8,)),  # directory: how many entries a latent has, less 1
         "tokens": Column((np.uint8,)),  # entries: the row within its part, ascending within a latent
         "values": Column((np.uint8,)),  # entries: the code, on the linear scale
-        "largest": Column((np.int64,), mode="maximum"),  # [1]: the most that the squares of a row's codes sum to
     }
 
     @staticmethod
@@ -62,7 +61,7 @@ class TokenStore(Store):
         packed = kernels.pack(codes.ids, scale.encode_linear(codes.values), codes.offsets, size)
         arrays: Arrays = dict(zip(kernels.Tokens._fields, packed, strict=True))
         arrays["latents"] = arrays["latents"].astype(small)
-        return TokenStore({**arrays, "largest": _largest(arrays)})
+        return TokenStore(arrays)
 
     def __len__(self) -> int:
         return len(self.arrays["parts"]) - 1
@@ -85,7 +84,7 @@ class TokenStore(Store):
                 array = self.arrays[name]
                 taken[name] = np.empty(int(lengths[:, column].sum()), array.dtype)
                 kernels.gather(array, starts, column, which, taken[name])
-        return type(self)({**taken, "largest": _largest(taken)})
+        return type(self)(taken)
 
     def fits(self, *, size: int, n_documents: int) -> bool:
         arrays = self.arrays
@@ -99,7 +98,6 @@ class TokenStore(Store):
             and starts[-1].tolist() == [len(arrays["latents"]), len(arrays["tokens"])]
             and len(arrays["counts"]) == len(arrays["latents"])
             and len(arrays["values"]) == len(arrays["tokens"])
-            and len(arrays["largest"]) == 1
         )
 
     @cached_property
@@ -141,12 +139,6 @@ class TokenStore(Store):
 
 def damaged() -> ArtifactError:
     return ArtifactError(f"the index is damaged: the codes of a document's tokens lie outside its part; {REMEDY}")
-
-
-def _largest(arrays: Arrays) -> NDArray[np.int64]:
-    from lexent.indexing import token_kernels as kernels
-
-    return np.array([kernels.largest(arrays["starts"], arrays["tokens"], arrays["values"])], np.int64)
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
