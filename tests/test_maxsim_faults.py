@@ -72,7 +72,7 @@ def test_killed_at_a_step_of_a_change(server: living.Server, path: Path, tmp_pat
 def test_verify_and_opening_name_what_is_damaged(path: Path) -> None:
     chance = random.Random(0)
     stores = [name for name in names(path) if "/tokens-" in name or "/dense-" in name]
-    assert len(stores) == 2 * 9
+    assert len(stores) == 2 * 8
     for name in stores:
         good = (path / name).read_bytes()
         (path / name).write_bytes(flipped(good, chance))

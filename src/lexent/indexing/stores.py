@@ -1,8 +1,8 @@
 """What a segment keeps of each document beside the lists: stores, named groups of arrays, a .npy file each.
 
-A store's arrays grow as documents come. What each holds says its mode: rows, one after the other, or running sums, which
-begin with 0. So any store can be written, joined and merged the same way, and a kind
-of store says only what its arrays are and how to take some of its documents.
+A store's arrays grow as documents come. What each holds says its mode: rows, one after the other, or running sums that
+begin with 0. So any store can be written, joined and merged the same way, and a kind of store says only what its arrays
+are and how to take some of its documents.
 """
 
 from __future__ import annotations
