@@ -74,7 +74,7 @@ class TokenStates:
 def collection(folder: Path, *, passages: int, queries: int) -> Collection:
     """Passages of texts that are spread evenly over the files, those of the queries among them."""
     texts = list(_texts(folder))
-    asking = {number for number, text in enumerate(texts) if text.held_out and _is_question(text)}
+    asking = {number for number, text in enumerate(texts) if text.held_out and is_question(text.title, text.passages)}
     chosen = sorted(asking)
     chosen = [chosen[place] for place in np.linspace(0, len(chosen) - 1, queries).round().astype(int)]
     asking = set(chosen)
@@ -130,10 +130,10 @@ def _passages(text: str) -> list[str]:
     return [" ".join(sentences[start : start + SENTENCES]) for start in range(0, len(sentences), SENTENCES)]
 
 
-def _is_question(text: _Text) -> bool:
-    """A title that says something, and that its own text does not repeat."""
-    title = text.title.rstrip(".").lower()
-    return len(_WORDS.findall(title)) >= 4 and not any(title in passage.lower() for passage in text.passages)
+def is_question(title: str, passages: Sequence[str]) -> bool:
+    """A title that says something, and that its own passages do not repeat."""
+    title = title.rstrip(".").lower()
+    return len(_WORDS.findall(title)) >= 4 and not any(title in passage.lower() for passage in passages)
 
 
 # --- states --------------------------------------------------------------------------------------------------------
