@@ -67,6 +67,8 @@ class Recipe:
     """weigh: keep at most this many of a document's strongest latents."""
     query_cap: int | None = None
     """weigh: keep at most this many of a query's strongest latents."""
+    binary: bool = False
+    """weigh: keep only which concepts a document has: each that the query shares counts 1."""
     prune: float = 0.0
     """weigh: share of the latents, the most frequent ones of the collection, that queries ignore."""
     match: Match = "documents"
@@ -96,6 +98,10 @@ class Recipe:
         for name, cap in (("document_cap", self.document_cap), ("query_cap", self.query_cap)):
             _check(cap is None or cap >= 1, name, cap, "1 or more, or none")
         _check(self.match in get_args(Match), "match", self.match, ", ".join(get_args(Match)))
+        if self.binary:
+            _check(self.match == "documents", "match", self.match, "documents, where binary is true")
+            formula = self.weighting.formula
+            _check(formula == "count", "formula", formula, "count, where binary is true: documents have no values")
         self._check_match()
 
     def _check_match(self) -> None:
@@ -168,6 +174,15 @@ def retuned(recipe: Recipe, settings: dict[str, Any]) -> Recipe:
             raise InputError(
                 f'"{name}" cannot change on an existing index; what can: {", ".join(TUNABLE)}; for others build it '
                 "again: lexent index CORPUS --out DIR --overwrite"
+            )
+    for name in ("formula", "document_cap"):
+        given = settings.get(name)
+        if recipe.binary and given is not None and given != recipe.setting(name):
+            own = recipe.setting(name)
+            raise InputError(
+                f"{name} is {given}, but the index is binary: it keeps which concepts a document has and not how "
+                f"strongly; allowed: {'none' if own is None else own}, as it was built; for another build it again: "
+                "lexent index CORPUS --out DIR --overwrite"
             )
     changed = recipe.changed(**settings)
     old, new = recipe.document_cap, changed.document_cap

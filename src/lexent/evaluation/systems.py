@@ -99,10 +99,9 @@ class Latent:
 
     def queries(self, collection: Collection, *, progress: Progress | None = None) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf: what `Searcher.top` takes."""
-        from lexent.weighting import transform
+        from lexent.weighting import as_query
 
-        vectors = self.pooled(list(collection.queries.values()), kind="query", progress=progress)
-        return transform(vectors, power=self.recipe.power_for("query"), cap=self.recipe.query_cap)
+        return as_query(self.pooled(list(collection.queries.values()), kind="query", progress=progress), self.recipe)
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
         searcher = self.searcher(collection, progress=progress)

@@ -54,7 +54,7 @@ class Trials:
         from lexent.search.searcher import Searcher
 
         vectors = self._represented(recipe, "document")
-        key = (*_up_to_pooling(recipe, "document"), recipe.power, recipe.document_cap)
+        key = (*_up_to_pooling(recipe, "document"), recipe.power, recipe.document_cap, recipe.binary)
         if key not in self._packed:
             while len(self._packed) >= KEPT:
                 del self._packed[next(iter(self._packed))]
@@ -63,10 +63,9 @@ class Trials:
 
     def queries(self, recipe: Recipe) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf."""
-        from lexent.weighting import transform
+        from lexent.weighting import as_query
 
-        vectors = self._represented(recipe, "query")
-        return transform(vectors, power=recipe.power_for("query"), cap=recipe.query_cap)
+        return as_query(self._represented(recipe, "query"), recipe)
 
     def run(self, recipe: Recipe) -> Run:
         """What the system's own `run` gives for the recipe."""

@@ -1,4 +1,4 @@
-"""Two machine instructions that Numba does not name."""
+"""Machine instructions that Numba does not name."""
 
 from __future__ import annotations
 
@@ -27,3 +27,15 @@ def trailing_zeros(_context: Any, bits: Any) -> Any:
         return builder.cttz(values[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.uint64), emit
+
+
+@intrinsic
+def word_at(context: Any, data: Any, place: Any) -> Any:
+    """The 64 bits that begin at a place of an array of bytes, whatever its alignment; unchecked."""
+
+    def emit(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        array = target.make_array(signature.args[0])(target, builder, values[0])
+        at = builder.gep(array.data, [values[1]])
+        return builder.load(builder.bitcast(at, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(data, types.int64), emit

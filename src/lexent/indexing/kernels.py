@@ -18,10 +18,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from lexent.indexing import bare
 from lexent.indexing.bits import popcount, trailing_zeros
 from lexent.indexing.heap import arrange as arrange
 from lexent.indexing.heap import offer
 from lexent.indexing.packing import CHUNK, DENSE, GAPS, SPARSE, STRIDE, Lists, bitmap_words, known_in, locate, row_of
+from lexent.indexing.scale import NEUTRAL, ONE
 
 DAMAGED, NEGATIVE = -1, -2
 """What kernels say instead of giving a result."""
@@ -51,6 +53,9 @@ class Scratch(NamedTuple):
     flags: NDArray[np.uint8]  # [CHUNK], zero between steps
     chosen: NDArray[np.int64]  # [CHUNK]
     sums: NDArray[np.int32]  # [CHUNK]
+    documents: NDArray[np.uint16]  # [bare.MOST], of one list
+    narrow: NDArray[np.uint8]  # [CHUNK] in a binary index, zero between searches: counts
+    wide: NDArray[np.uint16]  # the same for queries of many latents
 
 
 @njit(cache=True, nogil=True)
@@ -214,7 +219,8 @@ def _resolve(
         row += first
         if not locate(lists, chunk, row, rows[n]):
             return DAMAGED
-        highest = min(max((np.int64(lists.records[row, 0]) >> 20) + rise, 0), len(weights.curve) - 1)
+        packed = 2 * ONE + NEUTRAL if lists.records.shape[1] == 1 else np.int64(lists.records[row, 0]) >> 20
+        highest = min(max(packed + rise, 0), len(weights.curve) - 1)
         row_weights[n] = query_weights[place]
         bounds[n] = gain_of(weights.curve[highest], query_weights[place])
         n += 1
@@ -257,6 +263,11 @@ def scan(
         gains[place] = gain_of(curve[place], weight)
     form, count, start = row[0], row[1], row[2]
     # Indices are unsigned: Numba then leaves out the test for counting from the end.
+    if form >= bare.PLAIN:
+        n = bare.read(lists.codes, row, scratch.documents)
+        for d in scratch.documents[:n]:
+            scores[d] += gains[place_of(np.int64(ONE), shifts[d])]
+        return 0
     if form == GAPS:
         document = np.int64(lists.shorts[start + count]) - (np.int64(lists.shorts[start]) & 255)
         for entry in lists.shorts[start : start + count]:
@@ -297,6 +308,14 @@ def look_up(
     """Adds a list to the sums of the chosen documents, which ascend; keeps those of at least `needed`: how many?"""
     chosen, sums = scratch.chosen, scratch.sums
     form, count, start, kept = row[0], row[1], row[2], 0
+    if form >= bare.PLAIN:
+        for one in range(n):
+            document, total = chosen[one], sums[one]
+            if bare.holds(lists.codes, row, document):
+                total += gain_of(curve[place_of(np.int64(ONE), shifts[np.uint16(document)])], weight)
+            chosen[kept], sums[kept] = document, total
+            kept += total >= needed
+        return kept
     if form == DENSE:
         bitmap, ranks, codes = start, start + bitmap_words(n_documents), row[3]
         for one in range(n):
@@ -376,14 +395,9 @@ def _seed(
     wanted, limit = max(SEEDS, k + k // 4), max(SEEN, 8 * k)
     seen, n_seen = scratch.flags, 0
     for place in order[:done]:
-        if rows[place, 0] == DENSE or n_seen >= limit:
+        if rows[place, 0] == DENSE or rows[place, 0] == bare.BITMAP or n_seen >= limit:
             continue
-        gaps, start, document = rows[place, 0] == GAPS, rows[place, 2], np.int64(0)
-        if gaps:
-            document = np.int64(lists.shorts[start + rows[place, 1]]) - (np.int64(lists.shorts[start]) & 255)
-        for entry in lists.shorts[start : start + min(rows[place, 1], limit - n_seen)]:
-            document = document + (np.int64(entry) & 255) if gaps else np.int64(entry)
-            d = np.uint16(document)
+        for d in scratch.documents[: _first(lists, rows[place], limit - n_seen, scratch.documents)]:
             if seen[d] == 0 and np.int64(d) < n_documents and (len(live) == 0 or live[d]):
                 seen[d] = 1
                 scratch.chosen[n_seen], scratch.sums[n_seen] = np.int64(d), scratch.scores[d]
@@ -411,6 +425,22 @@ def _seed(
     for place in order[done:]:
         look_up(lists, rows[place], n_documents, shifts, curve, row_weights[place], 0, n, scratch)
     return np.partition(scratch.sums[:n], n - k)[n - k] if n >= k else 0
+
+
+@njit(cache=True, nogil=True)
+def _first(lists: Lists, row: NDArray[np.int64], n: int, out: NDArray[np.uint16]) -> int:
+    """The first documents of a list that has no bitmap, up to n: how many?"""
+    if row[0] >= bare.PLAIN:
+        return min(bare.read(lists.codes, row, out), n)
+    count, start, document = min(row[1], n), row[2], np.int64(0)
+    if row[0] == SPARSE:
+        out[:count] = lists.shorts[start : start + count]
+        return count
+    document = np.int64(lists.shorts[start + row[1]]) - (np.int64(lists.shorts[start]) & 255)
+    for place in range(count):
+        document += np.int64(lists.shorts[start + place]) & 255
+        out[place] = np.uint16(document)
+    return count
 
 
 @njit(cache=True, nogil=True)

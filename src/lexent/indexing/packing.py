@@ -8,19 +8,23 @@ is one list (which latents those are, a bitmap says), in whichever of three form
   entries of code 0, which weigh nothing. After the entries stand the document numbers of entries 0, 64, 128, ...
 - DENSE: a bitmap of the documents, and behind it how many bits are set before each 512 documents; and codes.
 
+A binary index has other lists, without codes: see `lexent.indexing.bare`. What reads lists here reads those too.
+
 Whatever the bytes of a damaged file say, a document number has 16 bits, so a kernel whose arrays have 65,536 places
 stays inside them; where a list begins and ends is checked before it is read.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from lexent.indexing import bare
 from lexent.indexing.bits import popcount, trailing_zeros
+from lexent.indexing.scale import ONE
 
 CHUNK = 65_536
 SPARSE, GAPS, DENSE = 0, 1, 2
@@ -39,9 +43,11 @@ class Lists(NamedTuple):
     """[n_chunks * groups, 8]: which latents of each GROUP have lists (7 words), and how many lists come before."""
     records: NDArray[np.uint32]
     """[n_lists, 3]: highest << 20 | entries << 2 | form; place in words for DENSE, in shorts for the others; place of
-    the codes. highest: of 2 code + shift over the list's postings, with the shifts of when the chunk was packed."""
+    the codes. highest: of 2 code + shift over the list's postings, with the shifts of when the chunk was packed.
+    For bare lists [n_lists, 1]."""
     shorts: NDArray[np.uint16]
     codes: NDArray[np.uint8]
+    """Bare lists stand here, and nothing else."""
     words: NDArray[np.uint64]
 
 
@@ -113,6 +119,21 @@ def latents_in(lists: Lists, chunk: int) -> NDArray[np.uint32]:
                 bits &= bits - np.uint64(1)
                 n += 1
     return latents[:n]
+
+
+def pack(
+    starts: NDArray[np.int64], documents: NDArray[np.uint16], codes: NDArray[np.uint8], shifts: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
+    """The lists of a chunk: their latents, and their part of each array. starts, documents, codes: see `invert`."""
+    latents, forms, counts, places, code_places, sizes = plan(starts, documents, len(shifts))
+    shorts, packed, words = (np.zeros(size, kind) for size, kind in zip(sizes, _PARTS, strict=True))
+    highest = np.zeros(len(latents), np.uint32)
+    fill(starts, documents, codes, shifts, latents, forms, places, code_places, shorts, packed, words, highest)
+    records = np.stack([highest << 20 | counts << 2 | forms, places, code_places], axis=1)
+    return latents, {"records": records, "shorts": shorts, "codes": packed, "words": words}
+
+
+_PARTS = (np.uint16, np.uint8, np.uint64)
 
 
 @njit(cache=True, nogil=True)
@@ -247,10 +268,12 @@ def _fill_gaps(
 
 @njit(cache=True, nogil=True)
 def locate(lists: Lists, chunk: int, row: int, found: NDArray[np.int64]) -> bool:
-    """Form, entries, start and start of the codes of a list, counted from the start of the segment.
+    """Form, entries, start and start of the codes of a list, counted from the start of the segment; see `bare.locate`.
 
     False where the list does not lie inside its chunk.
     """
+    if lists.records.shape[1] == 1:
+        return bare.locate(lists, chunk, row, found)
     form, count = np.int64(lists.records[row, 0]) & 3, np.int64(lists.records[row, 0]) >> 2 & 0x3FFFF
     place, code_place = np.int64(lists.records[row, 1]), np.int64(lists.records[row, 2])
     start, stop = lists.chunks[chunk], lists.chunks[chunk + 1]
@@ -276,6 +299,10 @@ def unpack(lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16]
     if not locate(lists, chunk, row, found):
         return -1
     form, count, start, codes, n = found[0], found[1], found[2], found[3], 0
+    if form >= bare.PLAIN:
+        n = bare.read(lists.codes, found, out_documents)
+        out_codes[:n] = ONE
+        return n
     if form == GAPS:
         document = np.int64(lists.shorts[start + count]) - (np.int64(lists.shorts[start]) & 255)
         for entry in lists.shorts[start : start + count]:

@@ -32,6 +32,8 @@ LINEAR = 255
 FULL = 2.0**30
 """No sum of a query's scaled contributions is larger."""
 
+ONE = 129
+"""The code of the value 1, which every concept of a document has in a binary index."""
 VALUES: NDArray[np.float64] = np.concatenate([[0.0], 2.0 ** (np.arange(255) / STEPS + LOWEST)])
 """float64[256]: the values that codes stand for; code 0 is no value."""
 

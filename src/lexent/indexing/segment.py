@@ -39,6 +39,9 @@ _TYPES: dict[str, Any] = {
 }
 """The arrays of a segment, a .npy file each."""
 _WIDTHS = {"chunks": 5, "known": 8, "records": 3, "packed_with": 2, "df": 2}
+_BINARY_TYPES = {**_TYPES, "df": np.uint32}
+_BINARY_WIDTHS = {**_WIDTHS, "records": 1}
+"""Of a segment that keeps only which latents a document has: see `lexent.indexing.bare`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,15 @@ class Codes:
 
     @staticmethod
     def of(vectors: SparseVectors, recipe: Recipe) -> Codes:
-        """Pooled vectors, before the transform; at most the recipe's cap of each is kept, by code, lower ids first."""
+        """Pooled vectors, before the transform; at most the recipe's cap of each is kept, by code, lower ids first.
+
+        For a binary recipe by value, and all that are kept have the code of 1.
+        """
+        if recipe.binary:
+            from lexent.weighting import transform
+
+            kept = transform(vectors, power=1.0, cap=recipe.document_cap)
+            return Codes(kept.ids, np.full(len(kept.ids), scale.ONE, np.uint8), kept.offsets)
         encode = scale.encode if recipe.match == "documents" else scale.encode_linear
         return Codes(vectors.ids, encode(vectors.values), vectors.offsets).capped(recipe.document_cap)
 
@@ -175,9 +186,9 @@ class Segment:
         return Codes(ids[:n].copy(), codes[:n].copy(), np.array([0, n], np.int64))
 
     @staticmethod
-    def open(folder: Path, *, size: int, n_documents: int, length_units: int) -> Segment:
-        """Maps the files of a segment; refuses those that do not fit together."""
-        arrays = {name: _mapped(folder, name) for name in _TYPES}
+    def open(folder: Path, *, size: int, n_documents: int, length_units: int, binary: bool = False) -> Segment:
+        """Maps the files of a segment; refuses those that do not fit together. binary: as its recipe is."""
+        arrays = {name: _mapped(folder, name, binary=binary) for name in _TYPES}
         chunks, n_chunks = arrays["chunks"], len(arrays["chunks"]) - 1
         ends = [n_documents, *(len(arrays[name]) for name in ("records", "shorts", "codes", "words"))]
         good = (
@@ -239,6 +250,7 @@ class Packer:
         self._room = None if memory is None else max(memory // BYTES_OF_AN_ENTRY, 1)
         self._recipe = recipe
         self._values = scale.transformed(recipe)
+        self._types, self._widths = (_BINARY_TYPES, _BINARY_WIDTHS) if recipe.binary else (_TYPES, _WIDTHS)
         self._chunk = min(chunk, CHUNK)
         self._waiting: list[Codes] = []
         self._n_waiting = 0
@@ -248,8 +260,8 @@ class Packer:
         self._parts: dict[str, artifact.ArrayWriter | list[NDArray[Any]]] = {
             name: []
             if folder is None
-            else artifact.ArrayWriter(folder / f"{name}.npy", np.dtype(dtype), _WIDTHS.get(name))
-            for name, dtype in _TYPES.items()
+            else artifact.ArrayWriter(folder / f"{name}.npy", np.dtype(dtype), self._widths.get(name))
+            for name, dtype in self._types.items()
         }
 
     @property
@@ -297,19 +309,19 @@ class Packer:
         arrays = {}
         for name, parts in self._parts.items():
             assert isinstance(parts, list)
-            width = _WIDTHS.get(name)
-            empty = np.empty((0, width) if width else 0, _TYPES[name])
+            width = self._widths.get(name)
+            empty = np.empty((0, width) if width else 0, self._types[name])
             arrays[name] = parts[0] if len(parts) == 1 else np.concatenate([empty, *parts])
             arrays[name].setflags(write=False)  # as when mapped: one compiled form of each kernel serves both
         return Segment(arrays, self.size)
 
     def _put(self, name: str, array: NDArray[Any]) -> None:
         part = self._parts[name]
-        array = array.astype(_TYPES[name], copy=False)
+        array = array.astype(self._types[name], copy=False)
         part.append(array)
 
     def _pack(self, waiting: list[Codes]) -> None:
-        from lexent.indexing import packing
+        from lexent.indexing import bare, packing
 
         codes = Codes.concatenate(waiting)
         n = len(codes)
@@ -318,25 +330,22 @@ class Packer:
         average = scale.average_length(scale.length_units(lengths), n)
         shifts = scale.shifts(lengths, average, self._recipe)
         starts, documents, posting_codes = packing.invert(codes.ids, codes.codes, codes.offsets, self.size)
-        latents, forms, counts, places, code_places, sizes = packing.plan(starts, documents, n)
-        shorts, packed, words = (
-            np.zeros(sizes[0], np.uint16),
-            np.zeros(sizes[1], np.uint8),
-            np.zeros(sizes[2], np.uint64),
-        )
-        highest = np.zeros(len(latents), np.uint32)
-        where = (latents, forms, places, code_places)
-        packing.fill(starts, documents, posting_codes, shifts, *where, shorts, packed, words, highest)
+        if self._recipe.binary:
+            made = bare.pack(starts, documents, n)
+            if made is None:  # more than the records of one chunk can say
+                for half in (codes.slice(0, n // 2), codes.slice(n // 2, n)):
+                    self._pack([half])
+                return
+        else:
+            made = packing.pack(starts, documents, posting_codes, shifts)
+        latents, lists = made
         self._df += np.diff(starts)
         self.length_units += scale.length_units(lengths)
-        ends = self._starts[-1] + [n, len(latents), *sizes]
+        ends = self._starts[-1] + [n, *(len(lists[name]) for name in ("records", "shorts", "codes", "words"))]
         self._starts = np.concatenate([self._starts, ends[None]])
         arrays: dict[str, NDArray[Any]] = {
             "known": packing.mark_known(latents, self.size),
-            "records": np.stack([highest << 20 | counts << 2 | forms, places, code_places], axis=1),
-            "shorts": shorts,
-            "codes": packed,
-            "words": words,
+            **lists,
             "lengths": lengths,
             "packed_with": np.array([[average, scale.slope(self._recipe)]]),
         }
@@ -359,9 +368,10 @@ def repacked(segment: Segment, recipe: Recipe) -> Segment:
     return packer.segment()
 
 
-def _mapped(folder: Path, name: str) -> NDArray[Any]:
-    path, width = folder / f"{name}.npy", _WIDTHS.get(name)
+def _mapped(folder: Path, name: str, *, binary: bool) -> NDArray[Any]:
+    types, widths = (_BINARY_TYPES, _BINARY_WIDTHS) if binary else (_TYPES, _WIDTHS)
+    path, width = folder / f"{name}.npy", widths.get(name)
     array = artifact.map_array(path)
-    if array.dtype != _TYPES[name] or array.ndim != (2 if width else 1) or (width and array.shape[1] != width):
+    if array.dtype != types[name] or array.ndim != (2 if width else 1) or (width and array.shape[1] != width):
         raise ArtifactError(f'"{folder}" is damaged: {path.name} is {array.dtype}{list(array.shape)}; {REMEDY}')
     return array

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,10 +119,12 @@ class Snapshot:
 def _opened(path: Path, manifest: Manifest) -> Snapshot:
     size = manifest.lexicon.size
     segments, deleted, stores, sides = [], [], [], []
-    kinds = side_stores.kinds(Recipe.from_dict(manifest.recipe), manifest.extras)
+    recipe = Recipe.from_dict(manifest.recipe)
+    kinds = side_stores.kinds(recipe, manifest.extras)
     for part in manifest.segments:
         folder = path / SEGMENTS / part.name
-        segments.append(Segment.open(folder, size=size, n_documents=part.documents, length_units=part.length_units))
+        own: Any = {"n_documents": part.documents, "length_units": part.length_units, "binary": recipe.binary}
+        segments.append(Segment.open(folder, size=size, **own))
         deleted.append(load_deleted(folder, part, size=size))
         sides.append(side_stores.opened(folder, kinds, size=size, n_documents=part.documents))
         stores.append(Documents(folder))

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from lexent.indexing import bare
 from lexent.indexing.bits import popcount
 from lexent.indexing.kernels import DAMAGED, Weights, gain_of, place_of
 from lexent.indexing.packing import (
@@ -19,6 +20,7 @@ from lexent.indexing.packing import (
     locate,
     unpack_latent,
 )
+from lexent.indexing.scale import ONE
 
 
 @njit(cache=True, nogil=True)
@@ -91,6 +93,8 @@ def latents_of(
 def _code_in(lists: Lists, row: NDArray[np.int64], document: int, n_documents: int) -> int:
     """The code of a document of a chunk in one of its lists, which was located; 0 where it is not in it."""
     form, count, start, codes = row[0], row[1], row[2], row[3]
+    if form >= bare.PLAIN:
+        return ONE if bare.holds(lists.codes, row, document) else 0
     if form == DENSE:
         word, bit = document >> 6, np.uint64(document & 63)
         bits = lists.words[start + word]

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -264,7 +265,8 @@ def committed(path: Path, parts: Sequence[SegmentPart], *, before: Manifest, rec
         for name in [*names, *([part.deleted.mask, part.deleted.df] if part.deleted else [])]:
             key = f"{SEGMENTS}/{part.name}/{name}"
             files[key] = before.files.get(key) or FilePart(**artifact.describe_file(folder / name))
-        segments.append(Segment.open(folder, size=size, n_documents=part.documents, length_units=part.length_units))
+        own: Any = {"n_documents": part.documents, "length_units": part.length_units, "binary": recipe.binary}
+        segments.append(Segment.open(folder, size=size, **own))
         deleted.append(load_deleted(folder, part, size=size))
     found = Statistics.of(segments, deleted, size=size)
     return before.changed(

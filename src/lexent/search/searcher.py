@@ -219,11 +219,16 @@ class Searcher:
         scratch = self._borrow()
         try:
             for place, segment in enumerate(self.segments):
-                weighed, mask, base = self._weights_of(place), masks[place], int(self.bases[place])
+                mask, base = masks[place], int(self.bases[place])
                 few = len(mask) > 0 and np.count_nonzero(mask) <= FEW
+                found = (best, who, state, scratch)
+                if self.recipe.binary and not few:
+                    outcome = self._count(ids, weights, factor, segment, mask, base, found)
+                    if outcome >= 0:
+                        continue
+                weighed = self._weights_of(place)
                 search: Any = kernels.top_of_few if few else kernels.top
                 which = np.flatnonzero(mask) if few else mask
-                found = (best, who, state, scratch)
                 outcome = search(ids, weights, factor, self.size, segment.lists, weighed, which, base, *found)
                 if outcome == kernels.NEGATIVE:
                     return self._one_of_all(ids, weights, k, masks)
@@ -234,6 +239,23 @@ class Searcher:
         count = int(state[0])
         kernels.arrange(best, who, count)
         return best[:count], who[:count], factor
+
+    def _count(
+        self,
+        ids: NDArray[np.int32],
+        weights: NDArray[np.float32],
+        factor: float,
+        segment: Segment,
+        mask: NDArray[np.bool_],
+        base: int,
+        found: tuple[Any, ...],
+    ) -> int:
+        """Searches a binary segment by counting, where all weights are equal; says UNEQUAL where they are not."""
+        from lexent.indexing import counting
+
+        counts = found[3].narrow if len(ids) <= counting.NARROW else found[3].wide
+        count: Any = counting.top
+        return int(count(ids, weights, factor, self.size, segment.lists, mask, base, *found, counts))
 
     def _one_of_all(
         self, ids: NDArray[np.int32], weights: NDArray[np.float32], k: int, masks: Masks
@@ -282,10 +304,14 @@ class Searcher:
         try:
             return self._scratch.pop()
         except IndexError:
+            binary = self.recipe.binary
             return self._kernels.Scratch(
                 scores=np.zeros(CHUNK, np.int32),
                 gains=np.zeros(scale.CURVE, np.int32),
                 flags=np.zeros(CHUNK, np.uint8),
                 chosen=np.zeros(CHUNK, np.int64),
                 sums=np.zeros(CHUNK, np.int32),
+                documents=np.zeros(2 * CHUNK, np.uint16),
+                narrow=np.zeros(CHUNK if binary else 0, np.uint8),
+                wide=np.zeros(CHUNK if binary else 0, np.uint16),
             )

@@ -25,7 +25,7 @@ from lexent.search.results import AddedConcept, DenseHit, Hit, QueryConcept, Res
 from lexent.search.searcher import Masks, Searcher
 from lexent.search.token_rows import TokenRows
 from lexent.types import SparseVectors
-from lexent.weighting import bm25, transform
+from lexent.weighting import as_query, bm25
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -197,7 +197,7 @@ class View:
 
         def make() -> SparseVectors:
             pooled = represent(queries, kind="query", encoder=self.encoder, lexicon=self.lexicon, recipe=recipe)
-            return transform(pooled, power=recipe.power_for("query"), cap=recipe.query_cap)
+            return as_query(pooled, recipe)
 
         vectors = self._remembered(queries, make)
         return steering.steered(vectors, steer, lexicon=self.lexicon) if steer else vectors

@@ -12,7 +12,7 @@ from lexent.types import RowCodes, SparseVectors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lexent.recipes import Pool
+    from lexent.recipes import Pool, Recipe
 
 
 def pool(codes: RowCodes, *, size: int, how: Pool) -> SparseVectors:
@@ -42,6 +42,14 @@ def transform(vectors: SparseVectors, *, power: float, cap: int | None = None) -
         offsets=_offsets(np.minimum(counts, cap)),
         size=vectors.size,
     )
+
+
+def as_query(vectors: SparseVectors, recipe: Recipe) -> SparseVectors:
+    """Pooled queries as a recipe weighs them, before idf and steering: transformed and capped; all 1 where binary."""
+    found = transform(vectors, power=recipe.power_for("query"), cap=recipe.query_cap)
+    if not recipe.binary:
+        return found
+    return SparseVectors(found.ids, np.ones_like(found.values), found.offsets, found.size)
 
 
 def pool_reference(codes: RowCodes, *, size: int, how: Pool) -> SparseVectors:
