@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing.bits import popcount, trailing_zeros, word_at
+from lexent.indexing.bits import BLOCK, popcount, trailing_zeros, word_at
 
 PLAIN, BLOCKS, STEPS, BITMAP = 4, 5, 6, 7
 """Forms, after those of `packing`. A record holds the lowest two bits."""
@@ -33,6 +33,12 @@ SKIP = 255
 """The step that lands on no document."""
 FEWEST = 8
 """Documents of a list in BLOCKS, at least: a word of 64 bits that begins in its bits then ends in the list."""
+BUDGET = 1.2
+"""Bytes a posting up to which lists get bitmaps that are larger than their other forms."""
+OF_A_LIST, OF_A_DOCUMENT = 12, 2
+"""Bytes beside those: a record and a count; a length."""
+PAYS = 128
+"""Of so many documents a list must have one for its bitmap to be the quicker form."""
 ROOM = 2**30
 """Bytes that the lists of a chunk can have."""
 MOST = 2 * 65_536
@@ -41,7 +47,8 @@ MOST = 2 * 65_536
 
 @njit(cache=True, nogil=True, inline="always")
 def bitmap_bytes(n_documents: int) -> int:
-    return (n_documents + 63) // 64 * 8
+    """Whole blocks, as they are counted."""
+    return (n_documents + BLOCK - 1) // BLOCK * BLOCK // 8
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -50,9 +57,10 @@ def blocks_of(n_documents: int) -> int:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def short_at(data: NDArray[np.uint8], place: int) -> np.int64:
+def short_at(data: NDArray[np.uint8], place: int) -> np.uint32:
     """The number of 16 bits at a place."""
-    return np.int64(data[place]) | np.int64(data[place + 1]) << 8
+    at = np.uint64(place)  # unsigned: Numba then leaves out the test for counting from the end
+    return np.uint32(data[at]) | np.uint32(data[at + np.uint64(1)]) << np.uint32(8)
 
 
 # --- packing -----------------------------------------------------------------------------------------------------
@@ -84,6 +92,7 @@ def plan(
     for latent in range(len(starts) - 1):
         n_lists += starts[latent + 1] > starts[latent]
     latents, forms = np.empty(n_lists, np.uint32), np.empty(n_lists, np.uint8)
+    counts, sizes = np.empty(n_lists, np.int64), np.empty(n_lists, np.int64)
     places = np.zeros(n_lists + 1, np.int64)
     row = 0
     for latent in range(len(starts) - 1):
@@ -100,10 +109,25 @@ def plan(
             form, size = STEPS, in_steps
         if bitmap_bytes(n_documents) <= size:
             form, size = BITMAP, bitmap_bytes(n_documents)
-        latents[row], forms[row] = latent, form
-        places[row + 1] = places[row] + size
+        latents[row], forms[row], counts[row], sizes[row] = latent, form, n, size
         row += 1
+    _promote(forms, counts, sizes, n_documents)
+    for row in range(n_lists):
+        places[row + 1] = places[row] + sizes[row]
     return latents, forms, places
+
+
+@njit(cache=True, nogil=True)
+def _promote(forms: NDArray[np.uint8], counts: NDArray[np.int64], sizes: NDArray[np.int64], n_documents: int) -> None:
+    """Gives bitmaps to more lists, the longest first, while the chunk stays within BUDGET: those are quicker."""
+    spare = np.int64(BUDGET * counts.sum()) - sizes.sum() - OF_A_LIST * len(forms) - OF_A_DOCUMENT * n_documents
+    for row in np.argsort(-counts):
+        if forms[row] == BITMAP:
+            continue
+        spare -= bitmap_bytes(n_documents) - sizes[row]
+        if spare < 0 or counts[row] * PAYS < n_documents:
+            break
+        forms[row], sizes[row] = BITMAP, bitmap_bytes(n_documents)
 
 
 @njit(cache=True, nogil=True)
