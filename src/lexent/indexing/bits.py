@@ -45,7 +45,8 @@ def _at(target: Any, builder: Any, kind: Any, array: Any, place: Any, vector: An
 
 def _binary_sums(builder: Any, words: list[Any]) -> list[Any]:
     """For each bit of some words how many of them have it set, as a binary number: its digits, lowest first."""
-    digits, level = [], words
+    digits: list[Any] = []
+    level = words
     while level:
         above: list[Any] = []
         while len(level) > 1:

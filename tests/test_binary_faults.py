@@ -1,0 +1,147 @@
+"""What can go wrong with a binary index: killed processes and damaged files."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import living
+import small
+from lexent.errors import ArtifactError
+from lexent.indexing import verify
+from lexent.types import Document
+from living import Model, opened
+from test_binary import RECIPE
+from test_faults import flipped, kill_and_look, killed_at_steps, names
+
+CHANGES: dict[str, list[Any]] = {
+    "add": ["add", [{"id": "x", "text": "king queen", "title": "", "metadata": {"n": 12}}]],
+    "upsert": ["upsert", [{"id": "d3", "text": "night", "title": "", "metadata": {"n": 12}}]],
+    "delete": ["delete", ["d2", "d21"]],
+    "compact": ["compact", None],
+    "retune": ["retune", {"idf": "lucene"}],
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> living.Server:
+    return living.shared_server(tmp_path_factory.mktemp("children"))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of two segments, one with deleted documents."""
+    path = tmp_path_factory.mktemp("whole") / "a"
+    docs = small.documents(36)
+    with small.build(path, docs[:26], recipe=RECIPE) as index:
+        index.add(docs[26:])
+        index.delete(["d1", "d7"])
+    return path
+
+
+@pytest.fixture
+def path(whole: Path, tmp_path: Path) -> Path:
+    shutil.copytree(whole, tmp_path / "a")
+    return tmp_path / "a"
+
+
+def test_a_killed_writer_leaves_what_it_acknowledged(server: living.Server, tmp_path: Path) -> None:
+    path, chance, model = tmp_path / "a", random.Random(5), Model.of(small.documents(12))
+    model.recipe = RECIPE
+    small.build(path, small.documents(12), recipe=RECIPE).close()
+    for _ in range(4):
+        model = kill_and_look(server, path, model, chance, tmp_path)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_killed_at_a_step_of_a_change(server: living.Server, path: Path, tmp_path: Path, name: str) -> None:
+    def some(total: int) -> list[int]:
+        return sorted({random.Random(name).randrange(total - 2), total - 2})
+
+    killed_at_steps(server, path, CHANGES[name], tmp_path, some)
+
+
+def test_verify_and_opening_name_what_is_damaged(path: Path) -> None:
+    chance = random.Random(0)
+    for name in names(path):
+        good = (path / name).read_bytes()
+        (path / name).write_bytes(flipped(good, chance))
+        with pytest.raises(ArtifactError, match=name):
+            verify(path)
+        (path / name).write_bytes(good[:-1])
+        with pytest.raises(ArtifactError, match=name):
+            opened(path)
+        (path / name).write_bytes(good)
+    verify(path)
+
+
+def use(path: Path) -> str:
+    """Does with an index what can be done; gives how that went."""
+    try:
+        with opened(path) as index:
+            for where in (None, {"n": {"gte": 3, "lt": 50}}, {"n": 5}):
+                for results in index.search_many(["yeast dough light", "king"], k=30, filter=where):
+                    for hit in results:
+                        hit.explain()
+            query = index.query("yeast dough light")
+            index.searcher.scores(query.ids, -query.weights)
+            index.search("dough king", k=5, steer={int(query.ids[0]): 2.0}, filter={"n": {"gte": 3}})
+            index.search("dough king", k=5, feedback=3)
+        opened(path, retune={"power": 0.5, "idf": "lucene"}).search("dough", k=3)
+        return "answer"
+    except ArtifactError:
+        return "error"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def change_all(path: Path) -> str:
+    try:
+        with opened(path) as index:
+            index.upsert([Document("d3", "night", metadata={"n": 3}), Document("new", "king")])
+            index.delete(["d5", "d22"], missing=True)
+            index.compact()
+            index.search("dough king", k=5)
+        return "answer"
+    except ArtifactError:
+        return "error"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def damage(path: str, seed: int, rounds: int) -> None:
+    """In a child process: flips bytes of every array, uses the index, and says what came of it."""
+    chance, folder = random.Random(seed), Path(path)
+    os.fsync = lambda handle: None
+    for name in [name for name in names(folder) if name.endswith(".npy")]:
+        good = (folder / name).read_bytes()
+        if len(good) <= 128:
+            continue
+        for turn in range(rounds):
+            data = good[:128] + flipped(good[128:], chance, 1 + 3 * (turn % 2))
+            if turn % 3 == 2:
+                data = good[:128] + chance.randbytes(len(good) - 128)
+            (folder / name).write_bytes(data)
+            living.say("did", [name, use(folder)])
+            if turn % 2:
+                shutil.copytree(folder, f"{path}.copy")
+                living.say("did", [name, change_all(Path(f"{path}.copy"))])
+                shutil.rmtree(f"{path}.copy")
+        (folder / name).write_bytes(good)
+    living.say("did", ["", use(folder)])
+
+
+@pytest.mark.parametrize(("seed", "rounds"), [(0, 3), pytest.param(1, 12, marks=pytest.mark.slow)])
+def test_no_flipped_byte_crashes(server: living.Server, path: Path, seed: int, rounds: int) -> None:
+    child = server.start("test_binary_faults", "damage", str(path), seed, rounds)
+    assert child.end() == 0, child.log.read_text()[-3000:]
+    outcomes = list(living.lines(child, "did"))
+    odd = [one for one in outcomes if one[1] not in ("answer", "error")]
+    assert not odd, "\n".join(sorted({str(one) for one in odd}))
+    assert outcomes[-1] == ["", "answer"]
+    assert {outcome for _, outcome in outcomes} == {"answer", "error"}
