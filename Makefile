@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow check bench bench-index bench-growth bench-serve bench-maxsim bench-adapt install clean
+.PHONY: demo test test-slow check bench bench-index bench-growth bench-serve bench-maxsim bench-uhd bench-adapt install clean
 
 install: $(VENV)/.installed
 
@@ -66,6 +66,11 @@ $(PEERS)/.installed: benchmarks/maxsim-peers.txt
 	$(PEERS)/bin/python -m pip install --quiet --no-deps --only-binary=:all: --platform manylinux_2_39_x86_64 \
 		--target $$($(PEERS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') tachiom==0.4.0
 	touch $@
+
+# The page docs/uhd-speed.md. The first run codes the texts, which takes hours without a GPU; the codes are kept in the
+# user's cache folder. ARGS: more options of benchmarks/uhd.py, for example --synthetic 600 for made-up codes.
+bench-uhd: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.uhd $(TEXTS) --docs docs/uhd-speed.md $(ARGS)
 
 bench-adapt: install
 	$(BIN)/python -m benchmarks.adapters --docs docs/adapt.md
