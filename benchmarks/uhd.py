@@ -46,7 +46,7 @@ def main() -> None:
     from benchmarks import uhd_report
 
     passages, queries, answers = uhd_data.passages(given.texts, given.passages)
-    passages, queries, answers = passages, queries[: given.queries], answers[: given.queries]
+    queries, answers = queries[: given.queries], answers[: given.queries]
     found: dict[str, Any] = uhd_report.setting(passages, queries, cap=given.query_cap)
     parts: Iterator[Coded]
     if given.synthetic:
@@ -133,10 +133,8 @@ def coded(system: Latent, texts: list[str], folder: Path, kind: Any, size: int) 
 def joined(parts: list[Coded]) -> Coded:
     counts = np.concatenate([np.diff(part.offsets) for part in parts])
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    ids, codes, values = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "codes", "values")
-    )
-    return Coded(ids, codes, offsets, values)
+    ids, codes = np.concatenate([part.ids for part in parts]), np.concatenate([part.codes for part in parts])
+    return Coded(ids, codes, offsets, np.concatenate([part.values for part in parts]))
 
 
 def coding(system: Latent, queries: list[str]) -> dict[str, float]:
@@ -232,7 +230,7 @@ class Words:
         known = self.index.vocab_dict
         texts = [bm25s.tokenize(query, **split, return_ids=False)[0] for query in queries]
         self.tokenising = Times.of([ask(lambda number: bm25s.tokenize(queries[number], **split), len(queries))])
-        self.queries = [[[known[word] for word in dict.fromkeys(text) if word in known]] for text in texts]
+        self.queries = [[[known[word] for word in text if word in known]] for text in texts]
 
     def __call__(self, number: int) -> Any:
         return self.index.retrieve(self.queries[number], k=K, show_progress=False, n_threads=0, return_as="documents")

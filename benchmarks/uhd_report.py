@@ -15,12 +15,12 @@ ABOUT = """# Counting, beside weights and beside BM25
 
 Every figure on this page is written by the command that stands below.
 
-A binary index keeps which concepts a passage has and no weights; a passage's score is how many of the query's concepts \
-it has. *Lexent, counts* is that. *Lexent, weights* has the same codes with their values in 8 bits, and scores by their \
-products. bm25s searches the words of the same texts, with its Numba backend and with its default one. All are asked \
-the same titles on one core with one thread, in rounds that alternate; each query's median over the rounds counts. \
-Times are of the search alone: a query's concepts and its words are there already. *nDCG* and *R* say how well a title \
-finds the one passage that it stands above.
+A binary index keeps which concepts a passage has and no weights; a passage's score is how many of the query's \
+concepts it has. *Lexent, counts* is that. *Lexent, weights* has the same codes with their values in 8 bits, and \
+scores by their products. bm25s searches the words of the same texts, with its Numba backend and with its default one. \
+All are asked the same titles on one core with one thread, in rounds that alternate; each query's median over the \
+rounds counts. Times are of the search alone: a query's concepts and its words are there already. *nDCG* and *R* say \
+how well a title finds the one passage that it stands above.
 """
 NAMES = {
     "counts": "**Lexent, counts**",

@@ -108,7 +108,7 @@ def test_many_lists_take_little_more_than_a_byte_a_posting() -> None:
     order = np.lexsort((ids, owners))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n))])
     segment = packed(Codes(ids[order], np.full(len(ids), scale.ONE, np.uint8), offsets), size=size)
-    assert segment.bytes / segment.n_postings < 1.21
+    assert segment.bytes / segment.n_postings < 1.26
     assert len(forms(segment)) > 2
 
 
@@ -305,6 +305,7 @@ def test_a_list_outside_its_chunk_is_refused() -> None:
     segment = packed(binary(1, 300))
     far = segment.arrays["records"].copy()
     far[:] = 2**31
+    far.setflags(write=False)  # as arrays of segments are
     searcher = Searcher([replace(segment, arrays={**segment.arrays, "records": far})], RECIPE, size=SIZE)
     with pytest.raises(ArtifactError, match="lexent index CORPUS"):
         searcher.top_weighted(equal(queries(1, 1, SIZE)), 2)

@@ -33,7 +33,7 @@ SKIP = 255
 """The step that lands on no document."""
 FEWEST = 8
 """Documents of a list in BLOCKS, at least: a word of 64 bits that begins in its bits then ends in the list."""
-BUDGET = 1.2
+BUDGET = 1.25
 """Bytes a posting up to which lists get bitmaps that are larger than their other forms."""
 OF_A_LIST, OF_A_DOCUMENT = 12, 2
 """Bytes beside those: a record and a count; a length."""

@@ -110,6 +110,21 @@ def at_least(_context: Any, counts: Any, place: Any, bar: Any) -> Any:
 
 
 @intrinsic
+def fetch(_context: Any, data: Any, place: Any) -> Any:
+    """Asks for the memory at a place of an array, which is soon to be read."""
+
+    def emit(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        at = builder.gep(target.make_array(signature.args[0])(target, builder, values[0]).data, [values[1]])
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [at.type, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", (at.type,), kind)
+        builder.call(function, [at, ir.Constant(number, 0), ir.Constant(number, 3), ir.Constant(number, 1)])
+        return target.get_dummy_value()
+
+    return types.void(data, types.int64), emit
+
+
+@intrinsic
 def word_at(context: Any, data: Any, place: Any) -> Any:
     """The 64 bits that begin at a place of an array of bytes, whatever its alignment; unchecked."""
 

@@ -15,17 +15,15 @@ from numpy.typing import NDArray
 
 from lexent.indexing import bare
 from lexent.indexing.bare import short_at
-from lexent.indexing.bits import BLOCK, LANES, add_bitmaps, at_least, trailing_zeros, word_at
+from lexent.indexing.bits import BLOCK, LANES, add_bitmaps, at_least, fetch, trailing_zeros, word_at
 from lexent.indexing.heap import offer
 from lexent.indexing.kernels import DAMAGED, Scratch, gain_of, prepare
-from lexent.indexing.packing import CHUNK, Lists, known_in, row_of
+from lexent.indexing.packing import Lists, known_in, row_of
 
 UNEQUAL = -3
 """What `top` says of a query whose weights differ, or are negative."""
 NARROW = 255
 """Latents of a query that are counted in 8 bits, at most."""
-NEAR = 16_384
-"""Documents whose counts a processor can keep at hand."""
 STRETCH = BLOCK // 8
 """Bytes of bitmaps that are added at a time."""
 
@@ -85,6 +83,9 @@ def _resolve(latents: NDArray[np.uint32], lists: Lists, chunk: int, rows: NDArra
             continue
         if not bare.locate(lists, chunk, first + row, rows[n]):
             return DAMAGED
+        if rows[n, 0] != bare.BITMAP:  # those are read from one end to the other, which processors foresee
+            for place in range(rows[n, 2], rows[n, 3], 64):
+                fetch(lists.codes, place)
         n += 1
     return n
 
@@ -93,19 +94,12 @@ def _resolve(latents: NDArray[np.uint32], lists: Lists, chunk: int, rows: NDArra
 def add_all(data: NDArray[np.uint8], rows: NDArray[np.int64], counts: NDArray[np.unsignedinteger]) -> None:
     """Counts lists, each whole; bitmaps several at a time."""
     starts, n, bitmap, at = np.empty(len(rows), np.int64), 0, 0, 0
-    lines, n_lines = np.empty((len(rows), 2), np.uint64), 0
     for row in rows:
         if row[0] == bare.BITMAP and counts.itemsize == 1:
             starts[n], bitmap = row[2], row[3] - row[2]
             n += 1
-        elif row[0] == bare.STEPS:
-            lines[n_lines] = row[2:]
-            n_lines += 1
         else:
             add(data, row, counts)
-    for stop in range(NEAR, CHUNK + 1, NEAR):  # a part of the counts at a time, which stays near the processor
-        for one in range(n_lines):
-            lines[one, 0] = _add_lines(data, lines[one, 0], lines[one, 1], stop, counts)
     # The more at a time, the less each costs: these are the numbers of which sums fill their digits.
     while n - at >= 31:
         for place in range(0, bitmap, STRETCH):
@@ -134,7 +128,13 @@ def add(data: NDArray[np.uint8], row: NDArray[np.int64], counts: NDArray[np.unsi
     """Counts a whole list."""
     form, count, start, end, n = row[0], row[1], np.uint64(row[2]), np.uint64(row[3]), np.uint64(0)
     # Indices are unsigned: Numba then leaves out the test for counting from the end.
-    if form == bare.BITMAP:
+    if form == bare.STEPS:
+        for line in range(start, end, np.uint64(bare.LINE)):
+            if line + np.uint64(bare.LINE) <= end:  # so many steps are known when this is compiled: quicker
+                _add_line(data, line, np.uint64(bare.LINE), counts)
+            else:
+                _add_line(data, line, end - line, counts)
+    elif form == bare.BITMAP:
         for place in range(end - start):
             byte = data[start + place]
             for bit in range(np.uint64(8)):
@@ -152,20 +152,6 @@ def add(data: NDArray[np.uint8], row: NDArray[np.int64], counts: NDArray[np.unsi
                 bits &= bits - np.uint64(1)
                 counts[np.uint16(block << 8 | np.int64(data[low + n]))] += 1
                 n += np.uint64(1)
-
-
-@njit(cache=True, nogil=True)
-def _add_lines(
-    data: NDArray[np.uint8], line: np.uint64, end: np.uint64, stop: int, counts: NDArray[np.unsignedinteger]
-) -> np.uint64:
-    """Counts the lines of a list that begin before a document; gives where the next one stands."""
-    while line < end and short_at(data, line) < stop:
-        if line + np.uint64(bare.LINE) <= end:  # so many steps are known when this is compiled: quicker
-            _add_line(data, line, np.uint64(bare.LINE), counts)
-        else:
-            _add_line(data, line, end - line, counts)
-        line += np.uint64(bare.LINE)
-    return line
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -190,8 +176,8 @@ def _kth(counts: NDArray[np.unsignedinteger], n_documents: int, live: NDArray[np
             column = document % width
             highest[column] = max(highest[column], counts[document] * live[document])
     else:
-        for start in range(0, CHUNK, width):
-            for column in range(width):
+        for start in range(np.uint64(0), np.uint64(n_documents), np.uint64(width)):
+            for column in range(np.uint64(width)):
                 highest[column] = max(highest[column], counts[start + column])
     many = np.zeros(int(highest.max()) + 1, np.int64)
     for count in highest:
@@ -209,7 +195,7 @@ def _at_least(
 ) -> int:
     """Chooses the documents of at least that count, in order, with their counts; gives how many."""
     n = 0
-    for first in range(0, CHUNK, LANES):
+    for first in range(0, n_documents, LANES):
         bits: Any = np.uint64(0)
         if counts.itemsize == 1:
             bits = at_least(counts, first, np.uint8(needed))

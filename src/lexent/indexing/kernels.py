@@ -64,8 +64,10 @@ def prepare(
 ) -> tuple[NDArray[np.uint32], NDArray[np.float32], bool]:
     """A query's known latents that weigh something, ascending; their scaled weights; whether any is negative."""
     latents, scaled = np.empty(len(ids), np.uint32), np.empty(len(ids), np.float32)
-    n, negative = 0, False
-    for place in np.argsort(ids):
+    n, negative, ascending = 0, False, True
+    for place in range(1, len(ids)):
+        ascending &= ids[place - 1] <= ids[place]
+    for place in np.arange(len(ids)) if ascending else np.argsort(ids):
         if 0 <= ids[place] < size and weights[place] != 0:
             latents[n], scaled[n] = ids[place], weights[place] * np.float32(scale)
             negative |= weights[place] < 0
