@@ -37,7 +37,7 @@ BUDGET = 1.25
 """Bytes a posting up to which lists get bitmaps that are larger than their other forms."""
 OF_A_LIST, OF_A_DOCUMENT = 12, 2
 """Bytes beside those: a record and a count; a length."""
-PAYS = 128
+PAYS = 32
 """Of so many documents a list must have one for its bitmap to be the quicker form."""
 ROOM = 2**30
 """Bytes that the lists of a chunk can have."""

@@ -79,7 +79,8 @@ class Searcher:
         factors = self.factors if factors is None else factors
         known = query_vectors.ids < len(factors)
         values = bm25.query_side(query_vectors.values, self.recipe.weighting)
-        weights = values * np.where(known, factors[np.where(known, query_vectors.ids, 0)], 0.0)
+        ids = query_vectors.ids
+        weights = values * (factors[ids] if known.all() else np.where(known, factors[np.where(known, ids, 0)], 0.0))
         return SparseVectors(
             ids=query_vectors.ids,
             values=weights.astype(np.float32),
