@@ -46,6 +46,12 @@ def equal(asked: SparseVectors, weight: float = 0.7) -> SparseVectors:
     return replace(asked, values=np.where(asked.values != 0, np.float32(weight), np.float32(0)))
 
 
+def alike(asked: SparseVectors, n: int) -> SparseVectors:
+    """The queries with n different weights, and with 0 where they had it."""
+    some = (0.3 + 0.17 * (asked.ids % n)).astype(np.float32)
+    return replace(asked, values=np.where(asked.values != 0, some, np.float32(0)))
+
+
 def forms(segment: Segment) -> set[int]:
     return set((segment.arrays["records"][:, 0] & 3).tolist())
 
@@ -143,12 +149,11 @@ def test_a_cap_keeps_the_largest_values() -> None:
     n=st.integers(1, 3000),
     k=st.sampled_from([0, 1, 3, 10, 100, 1000, 5000]),
     chunk=st.sampled_from([300, 65_536]),
-    counted=st.booleans(),
+    weights=st.sampled_from([1, 2, 3, 8, 9, 40]),
 )
-def test_top(seed: int, n: int, k: int, chunk: int, counted: bool) -> None:
-    """Counts, and weights that differ, as steering makes them."""
-    codes, asked = binary(seed, n), queries(seed, 4, SIZE)
-    asked = equal(asked) if counted else asked
+def test_top(seed: int, n: int, k: int, chunk: int, weights: int) -> None:
+    """Counts, and weights that differ: a few, as of buckets and by steering, or all."""
+    codes, asked = binary(seed, n), alike(queries(seed, 4, SIZE), weights)
     found = Searcher([packed(codes, chunk=chunk)], RECIPE, size=SIZE).top_weighted(asked, k)
     for row in range(len(asked)):
         same((found.positions[row], found.scores[row]), reference.top(codes, RECIPE, *asked.of(row), k=k))
@@ -172,10 +177,10 @@ def test_top_with_negative_weights(seed: int, n: int, k: int) -> None:
     cuts=st.lists(st.integers(0, 2000), max_size=4),
     gone=st.sampled_from([0.0, 0.1, 0.9]),
     share=st.sampled_from([0.01, 0.3, 1.0]),
-    counted=st.booleans(),
+    weights=st.sampled_from([1, 3, 40]),
 )
 def test_segments_deletions_and_filters(
-    seed: int, n: int, cuts: list[int], gone: float, share: float, counted: bool
+    seed: int, n: int, cuts: list[int], gone: float, share: float, weights: int
 ) -> None:
     random, codes = np.random.default_rng(seed), binary(seed, n)
     edges = sorted({0, n, *(cut for cut in cuts if cut < n)})
@@ -184,7 +189,7 @@ def test_segments_deletions_and_filters(
     masks = [dead[start:stop] for start, stop in pairwise(edges)]
     deleted = [Deleted.of(part, mask) if mask.any() else None for part, mask in zip(parts, masks, strict=True)]
     searcher = Searcher(parts, RECIPE, size=SIZE, deleted=deleted)
-    asked = equal(queries(seed, 3, SIZE)) if counted else queries(seed, 3, SIZE)
+    asked = alike(queries(seed, 3, SIZE), weights)
     some = [allowed[start:stop] for start, stop in pairwise(edges)]
     for found, live in (
         (searcher.top_weighted(asked, 20), ~dead),
@@ -286,6 +291,7 @@ def test_hostile_arrays_give_an_answer_or_an_error_never_a_crash(seed: int, name
     attempts: list[Any] = [
         lambda: searcher.top_weighted(asked, 10),
         lambda: searcher.top_weighted(equal(asked), 10),
+        lambda: searcher.top_weighted(alike(asked, 3), 10),
         lambda: searcher.top_weighted(equal(asked), 10, allowed=[few]),
         lambda: searcher.scores(*asked.of(0)),
         lambda: searcher.document_weights(5, asked.of(0)[0]),

@@ -1,8 +1,8 @@
-"""The Numba kernels that count: exact top-k over bare lists, for queries whose concepts all weigh the same.
+"""The Numba kernels that count: exact top-k over bare lists, for queries whose concepts have few different weights.
 
-A document's score is how many of the query's lists it is in, times what each adds. Counts are kept in 8 bits, in 16 for
-queries of more than 255 concepts. As in `kernels`, a chunk's short lists are added whole, until the lists that are left
-are too few to bring a document without a good start among the best; those with one are looked up in them.
+A document's score is how many of the query's lists it is in, times what each adds; where weights differ, the sum of
+that over the weights. Counts are kept in 8 bits, in 16 for queries of more than 255 concepts. All lists are read whole:
+to leave out the longest, and look the best documents up in them, takes longer than it spares.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from lexent.indexing import bare
 from lexent.indexing.bare import short_at
 from lexent.indexing.bits import BLOCK, LANES, add_bitmaps, at_least, fetch, trailing_zeros, word_at
 from lexent.indexing.heap import offer
-from lexent.indexing.kernels import DAMAGED, Scratch, gain_of, prepare
-from lexent.indexing.packing import Lists, known_in, row_of
+from lexent.indexing.kernels import DAMAGED, Scratch, choose, gain_of, prepare
+from lexent.indexing.packing import CHUNK, Lists, known_in, row_of
 
 UNEQUAL = -3
-"""What `top` says of a query whose weights differ, or are negative."""
+"""What `top` says of a query of too many different weights, or negative ones."""
+GROUPS = 8
+"""Different weights, at most: of buckets, and of steered concepts."""
 NARROW = 255
 """Latents of a query that are counted in 8 bits, at most."""
 STRETCH = BLOCK // 8
@@ -43,33 +45,66 @@ def top(
     scratch: Scratch,
     counts: NDArray[np.unsignedinteger],
 ) -> int:
-    """What `kernels.top` does, for a binary segment and equal weights. counts: [CHUNK], zero between searches."""
+    """What `kernels.top` does, for a binary segment and few different weights. counts: [CHUNK], zero between calls."""
     latents, weights, negative = prepare(ids, query, scale, size)
-    n_query, k = len(latents), len(best)
-    if n_query == 0:
-        return 0
-    if negative or weights.min() != weights.max():
+    if negative:
         return UNEQUAL
-    gain = np.int64(gain_of(np.float32(1), weights[0]))
-    rows = np.empty((n_query, 4), np.int64)
+    order = np.argsort(weights, kind="mergesort")
+    latents, weights = latents[order], weights[order]
+    ends = _groups(weights)
+    n_groups, k = len(ends) - 1, len(best)
+    if n_groups > GROUPS:
+        return UNEQUAL
+    gains = np.empty(n_groups, np.int64)
+    for group in range(n_groups):
+        gains[group] = gain_of(np.float32(1), weights[ends[group]])
+    rows, sizes = np.empty((len(latents), 4), np.int64), np.empty(n_groups, np.int64)
     for chunk in range(len(lists.chunks) - 1):
         first = lists.chunks[chunk, 0]
         n_documents = lists.chunks[chunk + 1, 0] - first
         live = allowed[first : first + n_documents] if len(allowed) else allowed
-        n = _resolve(latents, lists, chunk, rows)
-        if n == DAMAGED:
-            return DAMAGED
+        most = 0
+        for group in range(n_groups):
+            start, end = ends[group], ends[group + 1]
+            sizes[group] = _resolve(latents[start:end], lists, chunk, rows[start:end])
+            if sizes[group] == DAMAGED:
+                return DAMAGED
+            most += sizes[group] * gains[group]
         # Documents come in order: one that is only as good as the weakest so far is not among the best.
-        bar = np.int64(best[0]) // gain + 1 if state[0] == k else 1
-        if n < bar:
+        bar = np.int64(best[0]) + 1 if state[0] == k else np.int64(1)
+        if most < bar:
             continue
-        add_all(lists.codes, rows[:n], counts)
-        bar = max(bar, _kth(counts, n_documents, live, k))
-        n_chosen = _at_least(bar, n_documents, live, scratch, counts)
+        if n_groups == 1:
+            add_all(lists.codes, rows[: sizes[0]], counts)
+            gain = gains[0]
+            bar = max((bar + gain - 1) // gain, _kth_count(counts, n_documents, live, k))
+            n_chosen = _at_least(bar, n_documents, live, scratch, counts)
+        else:
+            gain = np.int64(1)
+            for group in range(n_groups):
+                add_all(lists.codes, rows[ends[group] : ends[group] + sizes[group]], counts)
+                worth = np.int32(gains[group])
+                for document in range(CHUNK):
+                    scratch.scores[document] += np.int32(counts[document]) * worth
+                    counts[document] = 0
+            n_chosen = choose(max(bar, _kth_score(scratch.scores, n_documents, live, k)), n_documents, live, scratch)
+            scratch.scores[:] = 0
         for one in range(n_chosen):
             offer(best, who, state, k, np.int32(scratch.sums[one] * gain), base + first + scratch.chosen[one])
         counts[:] = 0
     return 0
+
+
+@njit(cache=True, nogil=True)
+def _groups(weights: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Where each run of equal weights begins, and the end of the last."""
+    ends, n = np.zeros(len(weights) + 1, np.int64), 0
+    for place in range(len(weights)):
+        if place == 0 or weights[place] != weights[place - 1]:
+            ends[n] = place
+            n += 1
+    ends[n] = len(weights)
+    return ends[: n + 1]
 
 
 @njit(cache=True, nogil=True)
@@ -165,20 +200,36 @@ def _add_line(data: NDArray[np.uint8], line: np.uint64, size: np.uint64, counts:
 
 
 @njit(cache=True, nogil=True)
-def _kth(counts: NDArray[np.unsignedinteger], n_documents: int, live: NDArray[np.bool_], k: int) -> int:
-    """A count that k documents have reached: the k-th of the highest of some columns of documents; 0 if unknown."""
+def _highest(values: NDArray[np.integer], n_documents: int, live: NDArray[np.bool_], k: int) -> NDArray[np.integer]:
+    """The highest value of each of some columns of documents, k or more; none where those would be too many."""
     width = 2048 if k <= 128 else 16_384
+    highest = np.zeros(width if k <= width else 0, values.dtype)
     if k > width:
-        return 0
-    highest = np.zeros(width, counts.dtype)
+        return highest
     if len(live):
         for document in range(n_documents):
             column = document % width
-            highest[column] = max(highest[column], counts[document] * live[document])
+            highest[column] = max(highest[column], values[document] * live[document])
     else:
         for start in range(np.uint64(0), np.uint64(n_documents), np.uint64(width)):
             for column in range(np.uint64(width)):
-                highest[column] = max(highest[column], counts[start + column])
+                highest[column] = max(highest[column], values[start + column])
+    return highest
+
+
+@njit(cache=True, nogil=True)
+def _kth_score(scores: NDArray[np.int32], n_documents: int, live: NDArray[np.bool_], k: int) -> int:
+    """A score that k documents have reached, or 0."""
+    highest = _highest(scores, n_documents, live, k)
+    return np.int64(np.partition(highest, len(highest) - k)[len(highest) - k]) if 0 < k <= len(highest) else np.int64(0)
+
+
+@njit(cache=True, nogil=True)
+def _kth_count(counts: NDArray[np.unsignedinteger], n_documents: int, live: NDArray[np.bool_], k: int) -> int:
+    """A count that k documents have reached, or 0."""
+    highest = _highest(counts, n_documents, live, k)
+    if len(highest) == 0:
+        return 0
     many = np.zeros(int(highest.max()) + 1, np.int64)
     for count in highest:
         many[count] += 1

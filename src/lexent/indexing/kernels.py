@@ -145,7 +145,7 @@ def top(
         left = order[done:]
         left[:] = left[np.argsort(-bounds[left])]
         _sum_up(bounds, order, done, rest)
-        n_chosen = _at_least(max(bar - rest[done], 1), n_documents, live, scratch)
+        n_chosen = choose(max(bar - rest[done], 1), n_documents, live, scratch)
         for place in range(done, n):
             if n_chosen == 0:
                 break
@@ -461,7 +461,7 @@ def _reached(n_documents: int, k: int, scratch: Scratch) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _at_least(needed: int, n_documents: int, live: NDArray[np.bool_], scratch: Scratch) -> int:
+def choose(needed: int, n_documents: int, live: NDArray[np.bool_], scratch: Scratch) -> int:
     """Chooses the documents of at least that score, in order, with their scores; gives how many."""
     scores, flags = scratch.scores, scratch.flags
     bar = np.int32(needed)

@@ -251,7 +251,7 @@ class Searcher:
         base: int,
         found: tuple[Any, ...],
     ) -> int:
-        """Searches a binary segment by counting, where all weights are equal; says UNEQUAL where they are not."""
+        """Searches a binary segment by counting, where few weights differ; says UNEQUAL where more do."""
         from lexent.indexing import counting
 
         counts = found[3].narrow if len(ids) <= counting.NARROW else found[3].wide
