@@ -194,10 +194,11 @@ class Ours:
         self.segment = Segment.open(self.folder, size=self.size, **own, binary=self.recipe.binary)
         self.searcher = Searcher([self.segment], self.recipe, size=self.size)
         vectors = as_query(SparseVectors(asked.ids, asked.values, asked.offsets, self.size), self.recipe)
-        self.queries = [vectors.take(np.array([row])) for row in range(len(vectors))]
+        weighed = self.searcher.query_weights(vectors)
+        self.queries = [weighed.take(np.array([row])) for row in range(len(weighed))]
 
     def __call__(self, number: int) -> Any:
-        return self.searcher.top(self.queries[number], K, threads=1)
+        return self.searcher.top_weighted(self.queries[number], K, threads=1)
 
     def ids(self, number: int) -> list[int]:
         return [int(place) for place in self(number).positions[0] if place >= 0]

@@ -49,9 +49,11 @@ def top(
     latents, weights, negative = prepare(ids, query, scale, size)
     if negative:
         return UNEQUAL
-    order = np.argsort(weights, kind="mergesort")
-    latents, weights = latents[order], weights[order]
     ends = _groups(weights)
+    if len(ends) > 2:
+        order = np.argsort(weights, kind="mergesort")
+        latents, weights = latents[order], weights[order]
+        ends = _groups(weights)
     n_groups, k = len(ends) - 1, len(best)
     if n_groups > GROUPS:
         return UNEQUAL
