@@ -390,19 +390,3 @@ def sums_of(codes: NDArray[np.uint8], offsets: NDArray[np.int64], values: NDArra
         for entry in range(offsets[document], offsets[document + 1]):
             sums[document] += values[codes[entry]]
     return sums
-
-
-@njit(cache=True, nogil=True)
-def count_latents(lists: Lists, chunk: int, wanted: NDArray[np.bool_], df: NDArray[np.int64]) -> int:
-    """Adds how many of the wanted documents of a chunk have each latent; -1 if the chunk is damaged."""
-    documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
-    latents, first = latents_in(lists, chunk), lists.chunks[chunk, 1]
-    if first + len(latents) < lists.chunks[chunk + 1, 1]:
-        return -1
-    for place in range(len(latents)):
-        n = unpack(lists, chunk, first + place, documents, codes)
-        if n < 0 or latents[place] >= len(df):
-            return -1
-        for document in documents[:n]:
-            df[latents[place]] += wanted[document]
-    return 0

@@ -222,7 +222,7 @@ class Deleted:
     @staticmethod
     def of(segment: Segment, mask: NDArray[np.bool_], before: Deleted | None = None) -> Deleted:
         """For a mask that holds all of the one before; only chunks with newly deleted documents are read."""
-        from lexent.indexing import packing
+        from lexent.indexing import tallies
 
         fresh = mask if before is None else mask & ~before.mask
         df = np.zeros(segment.size, np.int64)
@@ -232,7 +232,7 @@ class Deleted:
         for chunk in range(len(starts) - 1):
             wanted = np.zeros(CHUNK, np.bool_)
             wanted[: starts[chunk + 1] - starts[chunk]] = fresh[starts[chunk] : starts[chunk + 1]]
-            if wanted.any() and packing.count_latents(segment.lists, chunk, wanted, df) < 0:
+            if wanted.any() and tallies.count_latents(segment.lists, chunk, wanted, df) < 0:
                 raise damaged()
         known = np.flatnonzero(df)
         units = scale.length_units(segment.lengths[mask])

@@ -18,6 +18,7 @@ from lexent.indexing.packing import (
     bitmap_words,
     latents_in,
     locate,
+    unpack,
     unpack_latent,
 )
 from lexent.indexing.scale import ONE
@@ -132,4 +133,20 @@ def count_within(latents: NDArray[np.uint32], lists: Lists, allowed: NDArray[np.
                 return DAMAGED
             for document in documents[:n]:
                 out[place] += len(allowed) == 0 or allowed[first + np.int64(document)]
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def count_latents(lists: Lists, chunk: int, wanted: NDArray[np.bool_], df: NDArray[np.int64]) -> int:
+    """Adds how many of the wanted documents of a chunk have each latent; DAMAGED says that it is."""
+    documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
+    latents, first = latents_in(lists, chunk), lists.chunks[chunk, 1]
+    if first + len(latents) < lists.chunks[chunk + 1, 1]:
+        return DAMAGED
+    for place in range(len(latents)):
+        n = unpack(lists, chunk, first + place, documents, codes)
+        if n < 0 or latents[place] >= len(df):
+            return DAMAGED
+        for document in documents[:n]:
+            df[latents[place]] += wanted[document]
     return 0
