@@ -41,17 +41,23 @@ def represent(
 
     progress is called with the number of texts done since its last call.
     """
-    from lexent.weighting import pool
-
     parts: list[SparseVectors] = []
     positions: list[NDArray[np.int64]] = []
     for batch in coded(texts, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe, progress=progress):
-        parts.append(pool(batch.codes, size=lexicon.size, how=recipe.pool))
+        parts.append(as_pooled(batch.codes, lexicon, recipe))
         positions.append(batch.positions)
     vectors = SparseVectors.concatenate(parts, size=lexicon.size)
     if not positions:
         return vectors
     return vectors.take(np.argsort(np.concatenate(positions), kind="stable"))
+
+
+def as_pooled(codes: RowCodes, lexicon: Lexicon, recipe: Recipe) -> SparseVectors:
+    """One vector a text: its tokens pooled, and of length 1 in each bucket where the recipe says so."""
+    from lexent.weighting import pool, unit
+
+    vectors = pool(codes, size=lexicon.size, how=recipe.pool)
+    return unit(vectors, buckets=lexicon.buckets) if recipe.unit else vectors
 
 
 def coded(

@@ -61,6 +61,8 @@ class Recipe:
     """pool: the exponent of the transform after pooling; 0.5 is the square root, 1 the identity."""
     query_power: float | None = 0.7
     """pool: the same for queries, whose strongest concepts should stand out; the other exponent where it is none."""
+    unit: bool = False
+    """pool: bring the vector of each text to the length 1, in each of the lexicon's buckets."""
     weighting: BM25 = field(default_factory=BM25)
     """weigh: the scoring formula."""
     document_cap: int | None = None
@@ -69,6 +71,8 @@ class Recipe:
     """weigh: keep at most this many of a query's strongest latents."""
     binary: bool = False
     """weigh: keep only which concepts a document has: each that the query shares counts 1."""
+    buckets: tuple[float, ...] = ()
+    """weigh: how much each of the lexicon's buckets counts; all alike where it is left out."""
     prune: float = 0.0
     """weigh: share of the latents, the most frequent ones of the collection, that queries ignore."""
     match: Match = "documents"
@@ -98,6 +102,8 @@ class Recipe:
         for name, cap in (("document_cap", self.document_cap), ("query_cap", self.query_cap)):
             _check(cap is None or cap >= 1, name, cap, "1 or more, or none")
         _check(self.match in get_args(Match), "match", self.match, ", ".join(get_args(Match)))
+        good = all(0 <= weight <= 100 for weight in self.buckets) and (not self.buckets or any(self.buckets))
+        _check(good, "buckets", list(self.buckets), "weights from 0 to 100, not all of them 0")
         if self.binary:
             _check(self.match == "documents", "match", self.match, "documents, where binary is true")
             formula = self.weighting.formula
@@ -139,7 +145,13 @@ class Recipe:
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Recipe:
-        return Recipe(**{**values, "weighting": BM25(**values["weighting"])})
+        buckets = tuple(values.get("buckets", ()))
+        return Recipe(**{**values, "buckets": buckets, "weighting": BM25(**values["weighting"])})
+
+    @property
+    def winners(self) -> bool:
+        """Whether it is meant for a lexicon of winners (UHD)."""
+        return self.binary or self.unit
 
     def changed(self, **settings: Any) -> Recipe:
         """This recipe with other settings; those that are None stay. k1, b, idf and others reach into the weighting."""
@@ -162,7 +174,7 @@ def _check(good: bool, name: str, given: object, allowed: str) -> None:
 
 TUNABLE = (
     *("k1", "b", "idf", "formula", "k2", "power", "query_power", "function_words", "emphasis", "query_k"),
-    *("document_cap", "query_cap", "prune", "adaptive_k", "whole", "fast"),
+    *("document_cap", "query_cap", "buckets", "prune", "adaptive_k", "whole", "fast"),
 )
 """Settings that can change without encoding the documents again."""
 
@@ -220,6 +232,23 @@ def _ssr(name: str, *, whole: float = 0.0, fast: bool = False) -> Recipe:
     )
 
 
+def _uhd(name: str, *, formula: Formula) -> Recipe:
+    """Winners of ultra-high-dimensional codes, max-pooled: counted, or compared by the cosine."""
+    return Recipe(
+        name,
+        k=80,
+        query_k=16,
+        pool="max",
+        function_words=1.0,
+        emphasis=0.0,
+        power=1.0,
+        query_power=None,
+        unit=formula == "dot",
+        weighting=BM25(idf="none", formula=formula),
+        binary=formula == "count",
+    )
+
+
 _ALL = (
     Recipe("latent-terms"),
     _clsr("clsr", k=128, cap=128, weighting=BM25(k1=2.0, b=1.0, idf="none")),
@@ -227,6 +256,8 @@ _ALL = (
     _ssr("ssr"),
     _ssr("ssr-cls", whole=0.1),
     _ssr("ssr++", fast=True),
+    _uhd("uhd", formula="count"),
+    _uhd("uhd-real", formula="dot"),
 )
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 

@@ -11,6 +11,7 @@ import typer
 
 from lexent.cli import options
 from lexent.cli import train_ssr as ssr
+from lexent.cli import train_uhd as uhd
 from lexent.cli.console import command, say, say_next, show, show_json
 from lexent.cli.failures import INTERRUPTED, error_line
 from lexent.cli.fields import help_of
@@ -38,13 +39,15 @@ def train(
         str | None,
         typer.Option(
             "--recipe",
-            help="The recipe to train for. ssr learns from pairs of queries and documents too; of others the level "
-            "is taken.",
+            help="The recipe to train for. ssr and uhd learn from pairs of queries and documents; of others the "
+            "level is taken.",
             show_default=False,
         ),
     ] = None,
-    latents: Annotated[int | None, _setting("--latents", "d_sae", "With --recipe ssr: 16,384.")] = None,
-    k: Annotated[int | None, _setting("--k", "k", "With --recipe ssr: 32.")] = None,
+    latents: Annotated[
+        int | None, _setting("--latents", "d_sae", "With --recipe ssr: 16,384; uhd: 81,920 in each bucket.")
+    ] = None,
+    k: Annotated[int | None, _setting("--k", "k", "With --recipe ssr: 32; uhd: 80.")] = None,
     passes: Annotated[
         int | None,
         typer.Option("--passes", help="How often every text is seen. Default: 3, and 2 before the pairs of ssr."),
@@ -52,7 +55,9 @@ def train(
     sentences: Annotated[
         int, typer.Option("--sentences", help="Learn from up to this many sentences of each text, too.")
     ] = 4,
-    batch: Annotated[int | None, _setting("--batch", "batch", "With --recipe ssr: pairs a step, 64.")] = None,
+    batch: Annotated[
+        int | None, _setting("--batch", "batch", "With --recipe ssr or uhd: pairs a step, 64 and 32.")
+    ] = None,
     lr: Annotated[float | None, _setting("--lr", "lr")] = None,
     seed: Annotated[int | None, _setting("--seed", "seed")] = None,
     level: Annotated[
@@ -109,6 +114,13 @@ def train(
     gamma: ssr.Gamma = None,
     temperature: ssr.Temperature = None,
     whole_temperature: ssr.WholeTemperature = None,
+    layers: uhd.Layers = None,
+    joint: uhd.Joint = False,
+    rank: uhd.Rank = None,
+    mask: uhd.Mask = None,
+    boost: uhd.Boost = None,
+    loss: uhd.Loss = None,
+    binary: uhd.Binary = None,
     text: options.TextColumn = None,
     title: options.TitleColumn = None,
     overwrite: options.Overwrite = False,
@@ -116,30 +128,40 @@ def train(
 ) -> None:
     """Train a lexicon: learn concepts from an encoder's states on your texts, and name them.
 
-    With --recipe ssr its codes also learn from pairs of queries and documents, to be compared token by token. A run
-    that was interrupted goes on where it was when the same command is typed again.
+    With --recipe ssr its codes also learn from pairs of queries and documents, to be compared token by token; with
+    --recipe uhd they learn from pairs alone, together with the encoder. A run that was interrupted goes on where it
+    was when the same command is typed again.
     """
     from lexent import recipes
     from lexent.corpus import texts as read_texts
 
     if bits not in (8, 32):
         raise InputError(f"bits is {bits}; allowed: 8, 32")
-    for_pairs: dict[str, Any] = {"pairs": pairs, "prepare": prepare or None, "start": start, "steps": steps}
-    for_pairs |= {"epochs": epochs, "hard": hard, "whole": whole, "whole-latents": whole_latents, "whole-k": whole_k}
-    for_pairs |= {"unfreeze": unfreeze or None, "encoder-lr": encoder_lr, "k-from": k_from, "wide": wide}
-    for_pairs |= {"alpha": alpha, "beta": beta, "gamma": gamma, "temperature": temperature}
-    for_pairs |= {"whole-temperature": whole_temperature, "paper": paper or None, "gains": gains, "idf": idf}
-    for_pairs |= {"function-words": function_words, "emphasis": emphasis}
+    of_pairs: dict[str, Any] = {"pairs": pairs, "prepare": prepare or None, "steps": steps, "epochs": epochs}
+    of_pairs |= {"hard": hard, "encoder-lr": encoder_lr, "paper": paper or None, "temperature": temperature}
+    of_ssr: dict[str, Any] = {"start": start, "whole": whole, "whole-latents": whole_latents, "whole-k": whole_k}
+    of_ssr |= {"unfreeze": unfreeze or None, "k-from": k_from, "wide": wide, "alpha": alpha, "beta": beta}
+    of_ssr |= {"gamma": gamma, "whole-temperature": whole_temperature, "gains": gains, "idf": idf}
+    of_ssr |= {"function-words": function_words, "emphasis": emphasis}
+    of_uhd: dict[str, Any] = {"layers": layers, "joint": joint or None, "rank": rank, "mask": mask, "boost": boost}
+    of_uhd |= {"loss": loss, "binary": binary}
     chosen = recipes.get(recipe) if recipe is not None else None
-    with_pairs = chosen is not None and chosen.match == "maxsim"
-    if with_pairs:
-        _refuse({"level": level, "architecture": architecture}, f"--recipe {recipe} decides it")
-    else:
-        _refuse(for_pairs, "it is of learning from pairs: add --recipe ssr")
+    with_ssr = chosen is not None and chosen.match == "maxsim"
+    with_uhd = chosen is not None and chosen.winners
+    if not (with_ssr or with_uhd):
+        _refuse(of_pairs, "it is of learning from pairs: add --recipe ssr or uhd")
         if chosen is not None:
             if level not in (None, chosen.level):
                 raise InputError(f"--recipe {recipe} reads {chosen.level} states; leave --level {level} out")
             level = chosen.level
+    else:
+        _refuse({"level": level, "architecture": architecture}, f"--recipe {recipe} decides it")
+    if not with_ssr:
+        _refuse(of_ssr, "it is of learning from pairs token by token: add --recipe ssr")
+    if not with_uhd:
+        _refuse(of_uhd, "it is of winners in buckets: add --recipe uhd")
+    else:
+        _refuse({"passes": passes, "tied": tied}, f"--recipe {recipe} has no use for it")
     begin = perf_counter()
     given = read_texts(texts, text=text, title=title)
     count = given.count()
@@ -154,33 +176,42 @@ def train(
     settings: dict[str, Any] = {"d_sae": latents, "k": k, "batch": batch, "lr": lr, "seed": seed, "tied": tied}
     try:
         with Meter("") as meter:
-            if with_pairs:
-                settings |= {"pretrain": passes, "steps": steps, "epochs": epochs, "hard": hard, "whole": whole}
-                settings |= {"whole_d_sae": whole_latents, "whole_k": whole_k, "encoder_lr": encoder_lr}
-                settings |= {"freeze": not unfreeze, "k_from": k_from, "wide": wide, "alpha": alpha, "beta": beta}
-                settings |= {"gamma": gamma, "temperature": temperature, "whole_temperature": whole_temperature}
-                settings |= {"gains": gains, "idf": idf, "function_words": function_words, "emphasis": emphasis}
-                found = ssr.run(
-                    held,
+            if with_ssr or with_uhd:
+                settings |= {"steps": steps, "epochs": epochs, "hard": hard, "encoder_lr": encoder_lr}
+                settings["temperature"] = temperature
+                config: Any
+                if with_ssr:
+                    settings |= {"pretrain": passes, "whole": whole, "whole_d_sae": whole_latents, "whole_k": whole_k}
+                    settings |= {"freeze": not unfreeze, "k_from": k_from, "wide": wide, "alpha": alpha, "beta": beta}
+                    settings |= {"gamma": gamma, "whole_temperature": whole_temperature, "gains": gains, "idf": idf}
+                    settings |= {"function_words": function_words, "emphasis": emphasis}
+                    config = ssr.settings_of(settings, paper=paper)
+                else:
+                    del settings["tied"]
+                    settings |= {"mask": mask, "boost": boost, "loss": loss, "binary": binary}
+                    config = uhd.settings_of(settings, layers=layers, rank=rank, paper=paper)
+                gathered = ssr.gathered(
                     texts,
                     out=out,
                     encoder=encoder,
-                    settings=settings,
-                    paper=paper,
                     sources=pairs or [],
                     split=split,
                     asking=asking,
                     negatives=negatives,
                     prepare=prepare,
-                    start=start,
-                    sentences=sentences,
-                    bits=bits,
+                    seed=config.seed,
                     overwrite=overwrite,
                     meter=meter,
                 )
-                if found is None:
+                if gathered is None:
                     return
-                lexicon = found
+                model, known = gathered
+                common: dict[str, Any] = {"out": out, "encoder": model, "config": config, "bits": bits}
+                common |= {"overwrite": overwrite, "meter": meter}
+                if with_ssr:
+                    lexicon = ssr.run(held, known, start=start, sentences=sentences, **common)
+                else:
+                    lexicon = uhd.run(held, known, joint=joint, **common)
             else:
                 settings["architecture"] = architecture
                 kept = {name: value for name, value in settings.items() if value is not None}
@@ -205,7 +236,7 @@ def train(
         show_json({**facts, "training": lexicon.info.training, "seconds": round(seconds, 3)})
         return
     show(f"trained  {lexicon.size:,} named concepts for {lexicon.encoder_id}, {seconds:,.0f} s -> {out}")
-    used = lexicon.encoder_id if unfreeze else encoder
+    used = lexicon.encoder_id if unfreeze else None if with_uhd else encoder
     more = [*(["--encoder", used] if used else []), *(["--recipe", recipe] if recipe is not None else [])]
     say_next(
         command("lexent", "concepts", "list", "--lexicon", out),

@@ -15,10 +15,11 @@ from lexent.errors import InputError
 if TYPE_CHECKING:
     from lexent.cli.progress import Meter
     from lexent.coders.pairs import Pairs
+    from lexent.coders.retrieval_config import RetrievalConfig
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
 
-PANEL = "With --recipe ssr: learning from pairs"
+PANEL = "With --recipe ssr or uhd: learning from pairs"
 _FILE = "coders/retrieval_config.py"
 
 
@@ -156,54 +157,71 @@ def with_negatives(parts: Sequence[Pairs], given: str, *, encoder: Encoder, mete
     return found
 
 
-def run(
-    held: Sequence[str],
+def settings_of(given: dict[str, Any], *, paper: bool) -> RetrievalConfig:
+    """The settings that were given, the others ours or the paper's."""
+    from lexent.coders.retrieval_config import RetrievalConfig
+
+    kept = {name: value for name, value in given.items() if value is not None}
+    return RetrievalConfig.paper(**kept) if paper else RetrievalConfig(**kept)
+
+
+def gathered(
     texts: Sequence[Path],
     *,
     out: Path,
     encoder: str | None,
-    settings: dict[str, Any],
-    paper: bool,
     sources: Sequence[str],
     split: str,
     asking: int,
     negatives: str,
     prepare: bool,
-    start: str | None,
-    sentences: int,
-    bits: int,
+    seed: int,
     overwrite: bool,
     meter: Meter,
-) -> Lexicon | None:
-    """Train, or only write the pairs (None)."""
+) -> tuple[Encoder, Pairs] | None:
+    """The encoder and the pairs with their negatives; None where they were only to be written to a file."""
     from lexent.artifact import check_target
-    from lexent.coders.retrieval_config import RetrievalConfig
     from lexent.encoders import DEFAULT, load
-    from lexent.lexicon import load as load_lexicon
-    from lexent.lexicon.ssr import train_ssr
 
-    given = {name: value for name, value in settings.items() if value is not None}
-    config = RetrievalConfig.paper(**given) if paper else RetrievalConfig(**given)
     if not prepare:
         check_target(out, kind="lexicon", overwrite=overwrite)  # before hours of work
     elif out.suffix != ".npz":
         raise InputError(f'"{out}" is no name for a file of pairs; end it with .npz: --prepare --out pairs.npz')
     elif out.exists() and not overwrite:
         raise InputError(f'"{out}" exists; replace it with --overwrite, or give another name')
-    parts = read_pairs(sources or [str(path) for path in texts], split=split, asking=asking, seed=config.seed)
+    parts = read_pairs(sources or [str(path) for path in texts], split=split, asking=asking, seed=seed)
     model = load(encoder or DEFAULT)
     keep = None if prepare else out.with_name(out.name + ".training")
     pairs = with_negatives(parts, negatives, encoder=model, meter=meter, keep=keep)
-    if prepare:
-        pairs.save(out)
-        of = float((pairs.negatives >= 0).sum(axis=1).mean())
-        say(f"written  {len(pairs):,} pairs, {of:.1f} negatives a query -> {out}")
-        return None
+    if not prepare:
+        return model, pairs
+    pairs.save(out)
+    of = float((pairs.negatives >= 0).sum(axis=1).mean())
+    say(f"written  {len(pairs):,} pairs, {of:.1f} negatives a query -> {out}")
+    return None
+
+
+def run(
+    held: Sequence[str],
+    pairs: Pairs,
+    *,
+    out: Path,
+    encoder: Encoder,
+    config: RetrievalConfig,
+    start: str | None,
+    sentences: int,
+    bits: int,
+    overwrite: bool,
+    meter: Meter,
+) -> Lexicon:
+    from lexent.lexicon import load as load_lexicon
+    from lexent.lexicon.ssr import train_ssr
+
     return train_ssr(
         held,
         pairs,
         out=out,
-        encoder=model,
+        encoder=encoder,
         config=config,
         start=load_lexicon(start) if start is not None else None,
         sentences=sentences,

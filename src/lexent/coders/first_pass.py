@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 ROWS = 128
 """States at a time: their 32-bit products with 32,768 latents fill half of a common third-level cache."""
+FEW = 8
+"""States are made up to a multiple of this."""
 MANY = 64 * ROWS
 """States that are rounded at a time: small steps would make the threads wait for each other more than work."""
 BLOCK = 64
@@ -73,25 +75,26 @@ class FirstPass:
         n = len(states)
         ids = np.zeros((n, k), np.int32)
         values = np.zeros((n, k), np.float32)
+        at_once = min(ROWS, -(-n // FEW) * FEW)  # a query has few states: products for more would be in vain
         # One buffer for all rounds: a fresh one of this size would be given by the system page by page each time.
-        buffer = torch.empty(ROWS, len(self.scale), dtype=torch.int32)
+        buffer = torch.empty(at_once, len(self.scale), dtype=torch.int32)
         with ThreadPoolExecutor(torch.get_num_threads()) as pool, torch.inference_mode():
             for start in range(0, n, MANY):
                 centred = states[start : start + MANY].float() - self.b_dec
                 step = centred.abs().amax(dim=1).clamp_min(1e-12) / 127
                 whole = (centred / step[:, None]).round_()
                 error = (centred - whole * step[:, None]).norm(dim=1).numpy()
-                rounded = torch.zeros(-(-len(whole) // ROWS) * ROWS, whole.shape[1], dtype=torch.int8)
+                rounded = torch.zeros(-(-len(whole) // at_once) * at_once, whole.shape[1], dtype=torch.int8)
                 rounded[: len(whole)] = whole
                 steps, norms, x = step.numpy(), centred.norm(dim=1).numpy(), centred.numpy()
-                for first in range(0, len(whole), ROWS):
-                    products = torch._int_mm(rounded[first : first + ROWS], self.coarse, out=buffer).numpy()
+                for first in range(0, len(whole), at_once):
+                    products = torch._int_mm(rounded[first : first + at_once], self.coarse, out=buffer).numpy()
                     refine = partial(
                         _refine, products, steps[first:], error[first:], norms[first:], x[first:],
                         self.scale, self.bias, self.length, self.rounding, self.exact, self.exact_scale,
                         ids[start + first :], values[start + first :],
                     )  # fmt: skip
-                    parts = np.array_split(np.arange(min(ROWS, len(whole) - first)), torch.get_num_threads())
+                    parts = np.array_split(np.arange(min(at_once, len(whole) - first)), torch.get_num_threads())
                     list(pool.map(refine, [part for part in parts if len(part)]))
         return ids, values
 

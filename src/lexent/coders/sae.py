@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lexent.errors import ArtifactError, InputError
+from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.types import RowCodes, States
 
 if TYPE_CHECKING:
@@ -43,11 +43,21 @@ class SAEConfig:
     bits: int = 32
     """Precision of the stored matrices: 32, or 8 with one scale a latent."""
     architecture: str = "topk"
-    """topk: the k strongest latents of a state. jumprelu: all latents above the threshold, k on average."""
+    """topk: the k strongest latents of a state. jumprelu: all latents above the threshold, k on average. winners: the k
+    strongest of each bucket; nothing is rebuilt from them."""
     threshold: float = 0.0
     """jumprelu: the pre-activation above which a latent is active, at the k of the training."""
     ladder: tuple[tuple[int, float], ...] = ()
     """jumprelu: the same for other k, ascending; between two rungs it is interpolated."""
+    buckets: int = 1
+    """winners: equal parts of the latents, each of which reads its own part of a state."""
+    groups: int = 0
+    """winners: runs of latents in a bucket that read the same few inputs; 0 where all inputs are read."""
+
+    @property
+    def width(self) -> int:
+        """Inputs that a bucket has."""
+        return self.d_in // self.buckets
 
     def threshold_for(self, k: int) -> float:
         """The pre-activation above which latents are active, so that k of them are on average."""
@@ -60,13 +70,14 @@ class SAEConfig:
         return float(np.interp(np.log(k), np.log(ks), [rungs[rung] for rung in ks]))
 
 
-ARCHITECTURES = ("topk", "jumprelu")
+ARCHITECTURES = ("topk", "jumprelu", "winners")
 
 
 class SparseAutoencoder:
     """z = ReLU(TopK(W_enc (x - b_dec) + b_enc)); x' = z W_dec + b_dec. Rows of both matrices are latents here.
 
-    In jumprelu form a latent is active where its pre-activation is above a threshold, in place of TopK.
+    In jumprelu form a latent is active where its pre-activation is above a threshold, in place of TopK. Winners have no
+    decoder; they may be in buckets, whose latents are numbered one bucket after the other.
     """
 
     def __init__(
@@ -80,18 +91,20 @@ class SparseAutoencoder:
         scale: NDArray[np.float32] | None = None,
         decoder_scale: NDArray[np.float32] | None = None,
         query_gain: NDArray[np.float32] | None = None,
+        live: NDArray[np.int64] | None = None,
     ) -> None:
         """encoder: float32[d_sae, d_in], or int8 with scale float32[d_sae]. decoder: so too, None where tied.
 
-        query_gain: float32[d_sae], how much each latent of a query counts for, where that was learned.
+        query_gain: float32[d_sae], how much each latent of a query counts for, where that was learned. live:
+        int64[buckets * groups, n], the inputs that each group reads, ascending; all other weights are 0.
         """
-        shape = (config.d_sae, config.d_in)
+        shape = (config.d_sae, config.width)
         # nn.Linear and SAELens disagree on the axes: a transposed matrix must not pass as a model.
         if encoder.shape != shape or (decoder is not None and decoder.shape != shape):
             given = encoder.shape if decoder is None else f"{encoder.shape} and {decoder.shape}"
             raise ArtifactError(f"the matrices need the shape [latents, width] {shape}; given: {given}")
         scales = [one for one in (scale, decoder_scale, query_gain) if one is not None]
-        if b_enc.shape != shape[:1] or b_dec.shape != shape[1:] or any(one.shape != shape[:1] for one in scales):
+        if b_enc.shape != shape[:1] or len(b_dec) != config.d_in or any(one.shape != shape[:1] for one in scales):
             raise ArtifactError(
                 f"b_enc, scales and gains need a number a latent ({config.d_sae}), b_dec one a column ({config.d_in}); "
                 f"given: {len(b_enc)}, {', '.join(str(len(one)) for one in scales) or 'none'} and {len(b_dec)}"
@@ -105,9 +118,23 @@ class SparseAutoencoder:
         self._encoder, self._scale = encoder, scale
         self._decoder, self._decoder_scale = decoder, decoder_scale
         self.query_gain = query_gain
+        self.live = live
+        if (live is not None) != (config.groups > 0) or (live is not None and len(live) != _n_groups(config)):
+            n_given = 0 if live is None else len(live)
+            raise ArtifactError(f"live inputs are needed for {_n_groups(config)} groups of latents; given: {n_given}")
         self._dense: NDArray[np.float32] | None = None
         self._directions: NDArray[np.float32] | None = None
         self._fast: Any = None
+        self._parts: list[SparseAutoencoder] | None = None
+
+    @property
+    def stored_rows(self) -> NDArray[Any]:
+        """The encoder's rows as they are kept: float32, or int8 with `scale`."""
+        return self._encoder
+
+    @property
+    def scale(self) -> NDArray[np.float32] | None:
+        return self._scale
 
     @property
     def encoder_rows(self) -> NDArray[np.float32]:
@@ -139,7 +166,7 @@ class SparseAutoencoder:
                 f"the states are {states.values.shape[1]} wide and this lexicon reads {self.config.d_in}: "
                 f"it was trained for another encoder"
             )
-        k = min(k, self.config.d_sae)
+        k = min(k, self.config.d_sae // self.config.buckets)
         rows = states.values.float()
         lengths = rows.norm(dim=1, keepdim=True)
         if not bool(lengths.isfinite().all()):
@@ -150,6 +177,8 @@ class SparseAutoencoder:
         # One column is no use to anyone, and torch's 8-bit product is wrong there.
         if self.config.architecture == "jumprelu":
             ids, values = _encode_above(self, rows, self.config.threshold_for(k))
+        elif self.config.architecture == "winners":
+            ids, values = self._winners(rows, k)
         elif rows.device.type == "cpu" and self.config.d_sae >= 4096 and self.config.d_in > 1:
             ids, values = self._first_pass().encode(rows, k)
         else:
@@ -158,6 +187,35 @@ class SparseAutoencoder:
         if self.config.unit_states and self.config.mean_length > 0:
             values *= (lengths / self.config.mean_length).cpu().numpy()
         return RowCodes(ids, values, states.offsets)
+
+    def bucket(self, place: int) -> SparseAutoencoder:
+        """One bucket as an autoencoder of its own, whose latents are numbered from 0."""
+        config, size = self.config, self.config.d_sae // self.config.buckets
+        own, inputs = slice(place * size, (place + 1) * size), slice(place * config.width, (place + 1) * config.width)
+        groups = slice(place * config.groups, (place + 1) * config.groups)
+        return SparseAutoencoder(
+            replace(config, d_in=config.width, d_sae=size, buckets=1),
+            encoder=self._encoder[own],
+            decoder=None,
+            b_enc=self.b_enc[own],
+            b_dec=self.b_dec[inputs],
+            scale=None if self._scale is None else self._scale[own],
+            query_gain=None if self.query_gain is None else self.query_gain[own],
+            live=None if self.live is None else self.live[groups],
+        )
+
+    def _winners(self, rows: torch.Tensor, k: int) -> tuple[Any, Any]:
+        """The k strongest latents of each bucket, one bucket's after the other's."""
+        if self._parts is None:
+            self._parts = [self.bucket(place) for place in range(self.config.buckets)]
+        found, width = [], self.config.width
+        for place, part in enumerate(self._parts):
+            own = rows[:, place * width : (place + 1) * width]
+            wide = own.device.type == "cpu" and part.config.d_sae >= 4096
+            ids, values = part._first_pass().encode(own, k) if wide else _encode_plainly(part, own, k)
+            found.append((ids + np.int32(place * part.config.d_sae), values))
+        ids, values = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+        return ids, values
 
     def _first_pass(self) -> Any:
         if self._fast is None:
@@ -173,6 +231,10 @@ class SparseAutoencoder:
         """
         from scipy.sparse import csr_matrix
 
+        if self.config.architecture == "winners":
+            raise MismatchError(
+                "a lexicon of winners is trained to find, not to rebuild: it has no decoder; take another lexicon"
+            )
         n, k = codes.ids.shape
         values = codes.values.ravel() / self.config.activation_scale
         if self.config.unit_states and self.config.mean_length > 0:
@@ -195,6 +257,7 @@ class SparseAutoencoder:
             scale=scale,
             decoder_scale=decoder_scale,
             query_gain=self.query_gain,
+            live=self.live,
         )
 
     def configured(self, **settings: Any) -> SparseAutoencoder:
@@ -208,10 +271,13 @@ class SparseAutoencoder:
             scale=self._scale,
             decoder_scale=self._decoder_scale,
             query_gain=self.query_gain,
+            live=self.live,
         )
 
     def kept(self, latents: NDArray[np.int64]) -> SparseAutoencoder:
         """Only the given latents, renumbered in that order."""
+        if self.config.architecture == "winners":
+            raise MismatchError("the latents of a lexicon of winners stand in buckets and groups; keep all of them")
         return SparseAutoencoder(
             replace(self.config, d_sae=len(latents)),
             encoder=np.ascontiguousarray(self._encoder[latents]),
@@ -226,7 +292,7 @@ class SparseAutoencoder:
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The tensors by SAELens' names: W_enc [d_in, d_sae], W_dec [d_sae, d_in], b_enc, b_dec."""
         found: dict[str, NDArray[Any]] = {
-            "W_enc": np.ascontiguousarray(self._encoder.T),
+            **_stored(self._encoder, self.live, self.config),
             "b_enc": self.b_enc.astype(np.float32),
             "b_dec": self.b_dec.astype(np.float32),
         }
@@ -266,37 +332,77 @@ class SparseAutoencoder:
             tensors = load_file(folder / WEIGHTS)
         except (SafetensorError, ValueError) as error:
             raise ArtifactError(f"the lexicon {folder} is damaged: {error}") from error
-        missing = {"W_enc", "b_enc", "b_dec"} - tensors.keys()
-        if missing:
-            raise ArtifactError(f"the lexicon {folder} is damaged: {WEIGHTS} has no {', '.join(sorted(missing))}")
         try:
             config = _config(values)
         except (TypeError, ValueError, KeyError) as error:
             raise ArtifactError(f"the lexicon {folder} is damaged: {CONFIG}: {error}") from error
+        missing = {"W_live" if config.groups else "W_enc", "b_enc", "b_dec"} - tensors.keys()
+        missing |= {"live_inputs"} - tensors.keys() if config.groups else set()
+        if missing:
+            raise ArtifactError(f"the lexicon {folder} is damaged: {WEIGHTS} has no {', '.join(sorted(missing))}")
         if config.architecture not in ARCHITECTURES:
             allowed = ", ".join(ARCHITECTURES)
             raise ArtifactError(f'{folder} is a "{config.architecture}" autoencoder; allowed: {allowed}')
+        live = tensors["live_inputs"].astype(np.int64) if config.groups else None
         return SparseAutoencoder(
             config,
-            encoder=np.ascontiguousarray(tensors["W_enc"].T),
+            encoder=_widened(tensors, live, config),
             decoder=tensors.get("W_dec"),
             b_enc=tensors["b_enc"],
             b_dec=tensors["b_dec"],
             scale=tensors.get("W_enc_scale"),
             decoder_scale=tensors.get("W_dec_scale"),
             query_gain=tensors.get("query_gain"),
+            live=live,
         )
 
 
+def _n_groups(config: SAEConfig) -> int:
+    return config.buckets * config.groups
+
+
+def groups_of(config: SAEConfig) -> NDArray[np.int64]:
+    """int64[d_sae]: the group of each latent. Groups are runs, all but the last of a bucket of one length."""
+    size = config.d_sae // config.buckets
+    within = np.arange(size) // -(-size // config.groups)
+    return np.concatenate([within + place * config.groups for place in range(config.buckets)])
+
+
+def _stored(rows: NDArray[Any], live: NDArray[np.int64] | None, config: SAEConfig) -> dict[str, NDArray[Any]]:
+    """The encoder as it goes to disk: where latents read few inputs, their weights alone."""
+    if live is None:
+        return {"W_enc": np.ascontiguousarray(rows.T)}
+    return {"W_live": np.take_along_axis(rows, live[groups_of(config)], axis=1), "live_inputs": live.astype(np.uint16)}
+
+
+def _widened(tensors: dict[str, Any], live: NDArray[np.int64] | None, config: SAEConfig) -> NDArray[Any]:
+    if live is None:
+        return np.ascontiguousarray(tensors["W_enc"].T)
+    stored = tensors["W_live"]
+    good = (
+        live.ndim == 2
+        and stored.shape == (config.d_sae, live.shape[1])
+        and len(live) == _n_groups(config)
+        and (not live.size or int(live.max()) < config.width)
+    )
+    if not good:
+        raise ArtifactError(f"the weights {stored.shape} and the inputs {live.shape} of winners do not fit together")
+    rows: NDArray[Any] = np.zeros((config.d_sae, config.width), stored.dtype)
+    np.put_along_axis(rows, live[groups_of(config)], stored, axis=1)
+    return rows
+
+
 _THRESHOLDS = ("threshold", "ladder")
+_WINNERS = ("buckets", "groups")
 
 
 def _settings(config: SAEConfig) -> dict[str, Any]:
-    """What cfg.json holds: thresholds in jumprelu form alone."""
+    """What cfg.json holds: thresholds in jumprelu form alone, buckets and groups for winners alone."""
     values = asdict(config)
-    if config.architecture != "jumprelu":
-        for name in _THRESHOLDS:
-            del values[name]
+    for architecture, names in (("jumprelu", _THRESHOLDS), ("winners", _WINNERS)):
+        if config.architecture != architecture:
+            for name in names:
+                del values[name]
     return values
 
 

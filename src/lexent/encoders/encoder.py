@@ -70,8 +70,9 @@ def batches_with_whole(
 def load(encoder: str | Path | Encoder | Any = DEFAULT, *, device: str | None = None) -> Encoder:
     """An encoder from a sentence-transformers id, a local folder, a SentenceTransformer object or an Encoder.
 
-    A folder may also be an adapter's: then it is the adapter's encoder, with the adapter behind it. "tiny" is the
-    deterministic encoder of the fast tests.
+    A folder may also be an adapter's: then it is the adapter's encoder, with the adapter behind it; or that of a
+    lexicon, or a shipped lexicon's name, where its encoder was trained with it. "tiny" is the deterministic encoder of
+    the fast tests.
     """
     from lexent.encoders.sentence import SentenceEncoder
     from lexent.encoders.tiny import TinyEncoder
@@ -83,6 +84,11 @@ def load(encoder: str | Path | Encoder | Any = DEFAULT, *, device: str | None = 
             from lexent.adapters.encoder import AdaptedEncoder
 
             return AdaptedEncoder.open(encoder, device=device)
+        folder = _with_own_encoder(encoder)
+        if folder is not None:
+            from lexent.encoders.buckets import BucketEncoder
+
+            return BucketEncoder.open(folder, id=str(encoder), device=device)
         return SentenceEncoder.open(str(encoder), device=device)
     if isinstance(encoder, Encoder):
         return encoder
@@ -94,6 +100,15 @@ def load(encoder: str | Path | Encoder | Any = DEFAULT, *, device: str | None = 
         f"an encoder is a sentence-transformers id, a folder, a SentenceTransformer or a lexent Encoder; "
         f"given: {type(encoder).__name__}"
     )
+
+
+def _with_own_encoder(name: str | Path) -> Path | None:
+    """The folder of the lexicon of that name or folder, where it has an encoder of its own."""
+    from lexent.encoders.buckets import FOLDER
+    from lexent.lexicon.lexicon import shipped
+
+    folder = Path(name) if is_kind(Path(name), "lexicon") else shipped().get(str(name))
+    return folder if folder is not None and (folder / FOLDER).is_dir() else None
 
 
 def _name_of(model: Any) -> str:

@@ -35,12 +35,15 @@ def represent(
     The entry's name holds the recipe's settings up to pooling: k1, b, idf, power and caps may change without encoding
     anything again.
     """
-    return cache.vectors(
+    from lexent.weighting import unit
+
+    found = cache.vectors(
         _key(texts, kind=kind, recipe=recipe, lexicon=lexicon, encoder=encoder),
         lambda: _represented(
             texts, kind=kind, recipes=[recipe], lexicon=lexicon, encoder=encoder, progress=progress, name=recipe.name
         )[0],
     )
+    return unit(found, buckets=lexicon.buckets) if recipe.unit else found
 
 
 def prepare(

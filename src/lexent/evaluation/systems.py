@@ -101,7 +101,8 @@ class Latent:
         """The collection's queries, transformed and capped, not yet times idf: what `Searcher.top` takes."""
         from lexent.weighting import as_query
 
-        return as_query(self.pooled(list(collection.queries.values()), kind="query", progress=progress), self.recipe)
+        vectors = self.pooled(list(collection.queries.values()), kind="query", progress=progress)
+        return as_query(vectors, self.recipe, buckets=self.lexicon.buckets)
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
         searcher = self.searcher(collection, progress=progress)

@@ -65,7 +65,7 @@ class Trials:
         """The collection's queries, transformed and capped, not yet times idf."""
         from lexent.weighting import as_query
 
-        return as_query(self._represented(recipe, "query"), recipe)
+        return as_query(self._represented(recipe, "query"), recipe, buckets=self.system.lexicon.buckets)
 
     def run(self, recipe: Recipe) -> Run:
         """What the system's own `run` gives for the recipe."""
@@ -88,7 +88,7 @@ class Trials:
 
 def _up_to_pooling(recipe: Recipe, kind: Any) -> tuple[Any, ...]:
     """The settings that the pooled vectors depend on."""
-    common = (kind, recipe.k_for(kind), recipe.pool, recipe.specials)
+    common = (kind, recipe.k_for(kind), recipe.pool, recipe.specials, recipe.unit)
     return common if kind == "document" else (*common, recipe.function_words, recipe.emphasis)
 
 

@@ -2,13 +2,15 @@
 
 A lexicon for MaxSim may have a second autoencoder, for the vector of the whole text. Its latents are numbered after
 those of the first, so that one set of names, one index and one explanation serve both.
+
+A lexicon whose encoder was trained with it keeps what was changed in that encoder, and brings it along.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexent.artifact import MANIFEST, check_sizes, read_manifest
+from lexent.encoders.buckets import FOLDER as ENCODER
+from lexent.encoders.buckets import BucketParts
 from lexent.errors import ArtifactError, MismatchError, NotFoundError
 from lexent.lexicon.concepts import Concept, Concepts
 from lexent.types import Level, Match, RowCodes, States
@@ -49,10 +53,19 @@ class Lexicon:
     """Codes states and names the codes."""
 
     def __init__(
-        self, sae: SparseAutoencoder, concepts: Concepts, info: LexiconInfo, *, whole: SparseAutoencoder | None = None
+        self,
+        sae: SparseAutoencoder,
+        concepts: Concepts,
+        info: LexiconInfo,
+        *,
+        whole: SparseAutoencoder | None = None,
+        own_encoder: BucketParts | None = None,
     ) -> None:
-        """whole: codes the vector of a whole text; its latents are numbered from `token_size` on."""
+        """whole: codes the vector of a whole text; its latents are numbered from `token_size` on. own_encoder: the
+        encoder that was trained with it.
+        """
         self.sae = sae
+        self.own_encoder = own_encoder
         self.whole = whole
         self.concepts = concepts
         self.info = info
@@ -76,7 +89,13 @@ class Lexicon:
 
     @property
     def encoder_id(self) -> str:
+        """What loads its encoder."""
         return self.info.encoder_id
+
+    @property
+    def buckets(self) -> int:
+        """Equal parts of its latents, each of which reads a layer of its own."""
+        return self.sae.config.buckets
 
     @property
     def encoder_fingerprint(self) -> str:
@@ -106,7 +125,7 @@ class Lexicon:
 
     def renamed(self, concepts: Concepts, info: LexiconInfo | None = None) -> Lexicon:
         """The same codes under other names."""
-        return Lexicon(self.sae, concepts, info or self.info, whole=self.whole)
+        return Lexicon(self.sae, concepts, info or self.info, whole=self.whole, own_encoder=self.own_encoder)
 
     def label(self, latent: int) -> str:
         return self.concepts[latent].label
@@ -123,10 +142,15 @@ class Lexicon:
         return self.concepts.find(text, limit=limit)
 
     def neighbours(self, latent: int, limit: int = 8) -> list[tuple[Concept, float]]:
-        """The concepts whose directions are nearest, with the cosine; of whole texts among those of whole texts."""
+        """The concepts whose directions are nearest, with the cosine; of whole texts among those of whole texts, and
+        of a bucket among those of the bucket.
+        """
         of_whole = self.whole is not None and latent >= self.token_size
-        first = self.token_size if of_whole else 0
-        rows = self.whole.decoder_rows if self.whole is not None and of_whole else self.sae.decoder_rows
+        size = self.token_size // self.buckets
+        first = self.token_size if of_whole else latent // size * size
+        rows = self.sae.decoder_rows[first : first + size]
+        if self.whole is not None and of_whole:
+            rows = self.whole.decoder_rows
         cosine = rows @ rows[latent - first]
         cosine[latent - first] = -np.inf
         nearest = np.argsort(-cosine, kind="stable")[: min(limit, len(rows) - 1)]
@@ -141,6 +165,11 @@ class Lexicon:
             )
         # An adapter changes an encoder's vectors, not the space that they are in.
         if getattr(encoder, "lexicon_fingerprint", encoder.fingerprint) != self.encoder_fingerprint:
+            if self.own_encoder is not None:
+                raise MismatchError(
+                    f'the lexicon "{self.name}" has an encoder of its own, which was trained with it '
+                    f'({self.encoder_fingerprint}); given: "{encoder.id}" ({encoder.fingerprint}); leave --encoder out'
+                )
             raise MismatchError(
                 f'the lexicon "{self.name}" was trained for the encoder "{self.encoder_id}" '
                 f'({self.encoder_fingerprint}), not for "{encoder.id}" ({encoder.fingerprint}); '
@@ -157,6 +186,8 @@ class Lexicon:
                 if self.whole is not None:
                     (folder / WHOLE).mkdir()
                     self.whole.save(folder / WHOLE)
+                if self.own_encoder is not None:
+                    self.own_encoder.save(folder / ENCODER)
                 self.concepts.save(folder)
                 if card:
                     (folder / CARD).write_text(card)
@@ -215,8 +246,15 @@ def default_for(recipe: Recipe | None = None) -> str:
     for name, folder in shipped().items():
         manifest = read_manifest(folder, kind="lexicon")
         match = manifest.get("match", "documents")
-        if manifest["encoder_id"] == DEFAULT and manifest["level"] == wanted.level and match == wanted.match:
-            near.append((abs(json.loads((folder / CONFIG).read_text())["k"] - wanted.k), name))
+        config = json.loads((folder / CONFIG).read_text())
+        fits = manifest["level"] == wanted.level and match == wanted.match
+        if manifest["encoder_id"] == DEFAULT and fits and (config["architecture"] == "winners") == wanted.winners:
+            near.append((abs(config["k"] - wanted.k), name))
+    if not near and wanted.winners:
+        raise NotFoundError(
+            f'no lexicon for the recipe "{wanted.name}" comes with Lexent; train one and name it: '
+            "lexent train TEXTS --recipe uhd --pairs COLLECTION --out DIR; --lexicon DIR"
+        )
     if not near:
         raise NotFoundError(
             f'no shipped lexicon is of the level "{wanted.level}", as the recipe "{wanted.name}" needs; '
@@ -242,13 +280,16 @@ def load(lexicon: str | Path | Lexicon | None = None, *, recipe: Recipe | None =
     manifest = read_manifest(folder, kind="lexicon")
     remedy = f"train it again: lexent train TEXTS --out {folder}"
     try:
-        names = [name for name in LexiconInfo.__dataclass_fields__ if name != "match" or name in manifest]
-        info = LexiconInfo(**{name: manifest[name] for name in names})
+        fields = [field for field in LexiconInfo.__dataclass_fields__ if field != "match" or field in manifest]
+        info = LexiconInfo(**{field: manifest[field] for field in fields})
         sizes = {file: facts["size"] for file, facts in manifest["files"].items()}
     except (KeyError, TypeError, AttributeError) as error:
         raise ArtifactError(f'"{folder}" is damaged: its {MANIFEST} has no good {error}; {remedy}') from error
     check_sizes(folder, sizes, remedy=remedy)
     sae = SparseAutoencoder.load(folder)
+    own = BucketParts.load(folder / ENCODER) if (folder / ENCODER).is_dir() else None
+    if own is not None:  # wherever the folder is now, the encoder is in it
+        info = replace(info, encoder_id=name if folder == shipped().get(name) else str(folder))
     whole = SparseAutoencoder.load(folder / WHOLE) if (folder / WHOLE).is_dir() else None
     size = sae.config.d_sae + (whole.config.d_sae if whole is not None else 0)
-    return Lexicon(sae, Concepts.load(folder, size=size), info, whole=whole)
+    return Lexicon(sae, Concepts.load(folder, size=size), info, whole=whole, own_encoder=own)

@@ -36,7 +36,8 @@ def named_lexicon(
 ) -> Lexicon:
     """Name the latents by what they fire on in the texts; latents that never fire are dropped.
 
-    whole: a second autoencoder, for the vectors of whole texts; whole_texts: what it is named on, where not the same.
+    Winners are named by the words that they win for, and none is dropped: they stand in buckets and groups. whole: a
+    second autoencoder, for the vectors of whole texts; whole_texts: what it is named on, where not the same.
     progress is told of the texts of both.
     """
     if info.level == "pooled":
@@ -44,6 +45,11 @@ def named_lexicon(
     else:
         statistics = collect(texts, encoder=encoder, sae=sae, progress=progress)
         concepts = name_all(statistics, texts, _spans(statistics, texts, encoder))
+    if sae.config.architecture == "winners":
+        labelled = [
+            concept if concept.label else replace(concept, label=f"concept {concept.id}") for concept in concepts
+        ]
+        return Lexicon(sae, Concepts(labelled), info)
     sae, named = _alive(sae, concepts)
     if whole is None:
         return Lexicon(sae, Concepts(named), info)

@@ -58,7 +58,9 @@ def build(
         first = next(chunks, None)
         if first is None:
             raise InputError("there are no documents to index; give at least one, with an id and a text")
-        loaded_encoder, loaded_lexicon = load_encoder(encoder), load_lexicon(lexicon, recipe=recipe)
+        loaded_lexicon = load_lexicon(lexicon, recipe=recipe)
+        own = loaded_lexicon.encoder_id if loaded_lexicon.own_encoder is not None else None
+        loaded_encoder = load_encoder(own if encoder is None else encoder)
         loaded_lexicon.check(loaded_encoder, level=recipe.level)
         with SegmentWriter(
             folder / SEGMENTS / "000001", size=loaded_lexicon.size, recipe=recipe, extras=extras, memory=memory
@@ -111,8 +113,7 @@ def material_of(
     progress: Progress | None = None,
 ) -> Material:
     """What the index keeps of documents: the codes of their latents, of their tokens, their vectors."""
-    from lexent.pipeline import coded
-    from lexent.weighting import pool
+    from lexent.pipeline import as_pooled, coded
 
     texts = [document.content for document in documents]
     positions: list[NDArray[np.int64]] = []
@@ -125,7 +126,7 @@ def material_of(
         if recipe.match == "maxsim":
             tokens.append(TokenStore.of(batch.codes, size=lexicon.size))
         else:
-            pooled.append(pool(batch.codes, size=lexicon.size, how=recipe.pool))
+            pooled.append(as_pooled(batch.codes, lexicon, recipe))
         if batch.whole is not None:
             vectors.append(batch.whole.numpy())
     order = np.argsort(np.concatenate(positions), kind="stable")

@@ -197,7 +197,7 @@ class View:
 
         def make() -> SparseVectors:
             pooled = represent(queries, kind="query", encoder=self.encoder, lexicon=self.lexicon, recipe=recipe)
-            return as_query(pooled, recipe)
+            return as_query(pooled, recipe, buckets=self.lexicon.buckets)
 
         vectors = self._remembered(queries, make)
         return steering.steered(vectors, steer, lexicon=self.lexicon) if steer else vectors

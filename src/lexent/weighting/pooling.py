@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lexent.errors import InputError
+from lexent.errors import InputError, MismatchError
 from lexent.types import RowCodes, SparseVectors
 
 if TYPE_CHECKING:
@@ -44,12 +44,51 @@ def transform(vectors: SparseVectors, *, power: float, cap: int | None = None) -
     )
 
 
-def as_query(vectors: SparseVectors, recipe: Recipe) -> SparseVectors:
-    """Pooled queries as a recipe weighs them, before idf and steering: transformed and capped; all 1 where binary."""
-    found = transform(vectors, power=recipe.power_for("query"), cap=recipe.query_cap)
-    if not recipe.binary:
-        return found
-    return SparseVectors(found.ids, np.ones_like(found.values), found.offsets, found.size)
+def as_query(vectors: SparseVectors, recipe: Recipe, *, buckets: int = 1) -> SparseVectors:
+    """Pooled queries as a recipe weighs them, before idf and steering: transformed and capped; all 1 where binary.
+
+    buckets: equal parts of the latents. Each is capped by itself, and weighed as the recipe says.
+    """
+    if recipe.buckets and len(recipe.buckets) != buckets:
+        raise MismatchError(
+            f"{len(recipe.buckets)} weights of buckets were given, {list(recipe.buckets)}; the lexicon has {buckets}"
+        )
+    parts = _by_bucket(vectors, buckets)
+    found = transform(parts, power=recipe.power_for("query"), cap=recipe.query_cap)
+    values = np.ones_like(found.values) if recipe.binary else found.values
+    if recipe.buckets:
+        values = values * np.array(recipe.buckets, np.float32)[found.ids // (vectors.size // buckets)]
+    made = SparseVectors(found.ids, values, found.offsets[::buckets], vectors.size)
+    return made if 0 not in recipe.buckets else _positive(made)
+
+
+def unit(vectors: SparseVectors, *, buckets: int = 1) -> SparseVectors:
+    """Every vector at length 1, or its part in each of several buckets."""
+    parts = _by_bucket(vectors, buckets)
+    counts = np.diff(parts.offsets)
+    squares = np.concatenate([[0.0], np.cumsum(np.square(vectors.values, dtype=np.float64))])
+    lengths = np.sqrt(squares[parts.offsets[1:]] - squares[parts.offsets[:-1]])
+    lengths[lengths <= 0] = 1
+    values = (vectors.values / np.repeat(lengths, counts)).astype(np.float32)
+    return SparseVectors(vectors.ids, values, vectors.offsets, vectors.size)
+
+
+def _by_bucket(vectors: SparseVectors, buckets: int) -> SparseVectors:
+    """Each vector as several, one after the other: what it has in each bucket. Ids stay as they are."""
+    if buckets == 1:
+        return vectors
+    owner = np.repeat(np.arange(len(vectors)), np.diff(vectors.offsets))
+    part = owner * buckets + vectors.ids // (vectors.size // buckets)
+    counts = np.bincount(part, minlength=len(vectors) * buckets)
+    return SparseVectors(vectors.ids, vectors.values, _offsets(counts), vectors.size)
+
+
+def _positive(vectors: SparseVectors) -> SparseVectors:
+    """Without entries of weight 0."""
+    kept = vectors.values > 0
+    owner = np.repeat(np.arange(len(vectors)), np.diff(vectors.offsets))
+    counts = np.bincount(owner[kept], minlength=len(vectors))
+    return SparseVectors(vectors.ids[kept], vectors.values[kept], _offsets(counts), vectors.size)
 
 
 def pool_reference(codes: RowCodes, *, size: int, how: Pool) -> SparseVectors:

@@ -1,0 +1,117 @@
+"""How winner-take-all codes are trained (UHD): every setting in one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from lexent.errors import InputError
+
+Start = Literal["states", "random"]
+Loss = Literal["contrast", "hinge"]
+
+
+@dataclass(frozen=True, slots=True)
+class WinnerConfig:
+    """How the units of one or more buckets are trained. The defaults follow trials on held-out queries."""
+
+    d_sae: int = 81_920
+    """Units of each bucket."""
+    k: int = 80
+    """Winners of each token in each bucket."""
+    query_k: int | None = None
+    """The same for the tokens of a query; k where it is none."""
+    specials: bool = True
+    """Code the states of special tokens such as [CLS] and [SEP] too."""
+    layers: tuple[int, ...] = (-1,)
+    """The encoder's layers that buckets read, one each; 1 is the first, -1 the last."""
+    mask: float = 0.7
+    """Share of a unit's inputs that are fixed at 0; units of a group have the same live inputs."""
+    groups: int = 64
+    """Groups of units, each with live inputs of its own."""
+    start: Start = "states"
+    """Where units start: states at the states of random tokens, random at random directions."""
+    rank: int | None = 16
+    """Rank of the change of each of the encoder's matrices; 0 leaves the encoder as it is, None trains all of it."""
+    loss: Loss = "contrast"
+    """contrast: a query's own document among those of the batch. hinge: each other one at least a margin behind."""
+    margin: float = 1.0
+    """How far behind, for hinge."""
+    temperature: float = 0.05
+    """Cosines are divided by this, for contrast."""
+    binary: float = 0.5
+    """Share of the loss that is measured on which units are active alone, as in a search by counts."""
+    query_cap: int | None = 100
+    """In training a query has at most so many active units in a bucket."""
+    document_cap: int | None = 400
+    """In training a document has at most so many active units in a bucket."""
+    batch: int = 32
+    """Pairs a step."""
+    epochs: float = 1.0
+    """How often every pair is seen."""
+    steps: int | None = None
+    """Steps, in place of epochs."""
+    lr: float = 1e-4
+    """Peak learning rate of the units: linear warm-up, then linear decay."""
+    encoder_lr: float = 1e-4
+    """Peak learning rate of the encoder."""
+    weight_decay: float = 0.01
+    """AdamW's weight decay."""
+    warm_up: float = 0.05
+    """Share of the steps with a rising learning rate."""
+    clip: float = 1.0
+    """Largest norm of the gradient."""
+    hard: int = 1
+    """Mined negatives of each pair that take part in a step, drawn anew each time."""
+    balance: float | None = 0.3
+    """Each batch is of one source, whose documents are alike; a source is drawn by its size to this power."""
+    query_tokens: int = 32
+    """Tokens of a query, at most."""
+    document_tokens: int = 180
+    """Tokens of a document, at most."""
+    dead_after: int = 200
+    """Steps without winning after which a unit counts as dead."""
+    revive_every: int = 100
+    """Steps between two revivals: dead units begin anew at the states of tokens; 0 never revives any."""
+    boost: float = 0.003
+    """How fast units that win more than their share are held back, and others helped: a share of a winner's value."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(1 <= self.k <= self.d_sae, "k", self.k, f"from 1 to the number of units, {self.d_sae}")
+        _check(len(self.layers) > 0, "layers", self.layers, "one or more")
+        _check(0 <= self.mask < 1, "mask", self.mask, "from 0 to below 1")
+        _check(1 <= self.groups <= self.d_sae, "groups", self.groups, f"from 1 to {self.d_sae}")
+        _check(self.start in get_args(Start), "start", self.start, ", ".join(get_args(Start)))
+        _check(self.loss in get_args(Loss), "loss", self.loss, ", ".join(get_args(Loss)))
+        _check(self.rank is None or self.rank >= 0, "rank", self.rank, "0 or more, or none")
+        _check(0 <= self.binary <= 1, "binary", self.binary, "from 0 to 1")
+        for name in ("query_k", "query_cap", "document_cap", "steps"):
+            given = getattr(self, name)
+            _check(given is None or given >= 1, name, given, "1 or more, or none")
+        _check(self.batch >= 2, "batch", self.batch, "2 or more")
+        for name in ("query_tokens", "document_tokens", "dead_after"):
+            _check(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        for name in ("lr", "temperature", "epochs", "clip", "margin"):
+            _check(getattr(self, name) > 0, name, getattr(self, name), "above 0")
+        for name in ("hard", "revive_every", "weight_decay", "encoder_lr", "boost", "seed"):
+            _check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        _check(self.balance is None or self.balance >= 0, "balance", self.balance, "0 or more, or none")
+        _check(0 < self.warm_up < 1, "warm_up", self.warm_up, "between 0 and 1")
+
+    @staticmethod
+    def paper(**settings: Any) -> WinnerConfig:
+        """The settings of the paper: all of the encoder learns, slowly, by a hinge over the documents of the batch."""
+        return WinnerConfig(**{**PAPER, **settings})
+
+
+PAPER: dict[str, Any] = {
+    "start": "random", "rank": None, "loss": "hinge", "binary": 0.0, "query_cap": None, "document_cap": None,
+    "boost": 0.0, "lr": 5e-6, "encoder_lr": 5e-6, "hard": 0, "balance": None, "revive_every": 0,
+}  # fmt: skip
+"""What differs from our defaults."""
+
+
+def _check(good: bool, name: str, given: object, allowed: str) -> None:
+    if not good:
+        raise InputError(f"{name} is {given}; allowed: {allowed}")

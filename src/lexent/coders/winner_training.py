@@ -1,0 +1,305 @@
+"""Training winner-take-all codes (UHD): units and encoder together, on pairs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from lexent.artifact import disk_errors
+from lexent.coders.checkpoint import (
+    model_tensors,
+    optimizer_tensors,
+    read_checkpoint,
+    restore_model,
+    restore_optimizer,
+    write_checkpoint,
+)
+from lexent.coders.log import Log
+from lexent.coders.pairs import PairBatches, Pairs
+from lexent.coders.retrieval import LOG_EVERY, accuracy
+from lexent.coders.winner_loss import Scores, loss_of
+from lexent.coders.winners import Bucket, active, capped, exported, max_pooled
+from lexent.encoders import patches
+from lexent.encoders.buckets import Copy
+from lexent.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lexent.coders.pairs import PairBatch
+    from lexent.coders.sae import SparseAutoencoder
+    from lexent.coders.winner_config import WinnerConfig
+    from lexent.encoders.sentence import SentenceEncoder
+    from lexent.types import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class WinnerProgress:
+    """Where a run is."""
+
+    done: float  # share of the run, 0 to 1
+    step: int
+    pairs: int
+    loss: float
+    accuracy: float  # share of the queries whose own document has the highest score of the batch
+    binary_accuracy: float  # the same by counts of shared units
+    dead: float
+    rate: float  # pairs a second since the run began or went on
+
+
+class Pooled(NamedTuple):
+    """The texts of one side after max-pooling, in one bucket."""
+
+    values: torch.Tensor  # float[n_texts, d_sae]
+    ids: torch.Tensor  # int64[n_tokens, k], the winners
+    states: torch.Tensor  # float[n_tokens, d_in], detached
+
+
+class WinnerTrainer:
+    """The state of a run: all of it is in a checkpoint, so a run that is killed goes on exactly."""
+
+    def __init__(
+        self, encoder: SentenceEncoder, pairs: Pairs, config: WinnerConfig, *, folder: Path | None = None
+    ) -> None:
+        """folder: where checkpoints and metrics go; an existing checkpoint of the same run is continued."""
+        self.encoder, self.pairs, self.config, self.folder = encoder, pairs, config, folder
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.autocast = self.device.type == "cuda" and torch.cuda.is_bf16_supported()
+        self.layers = resolved(encoder, config.layers)
+        self.learner = patches.learner(encoder.model, rank=config.rank, seed=config.seed, device=self.device)
+        width = int(self.learner[0].auto_model.config.hidden_size)
+        made = [Bucket(width, config, seed=config.seed + place) for place in range(len(self.layers))]
+        self.model = torch.nn.ModuleList(made).to(self.device)
+        self.buckets = made
+        self.batches = PairBatches(
+            pairs, batch=config.batch, hard=config.hard, balance=config.balance, seed=config.seed
+        )
+        self.steps = config.steps or max(1, round(config.epochs * self.batches.an_epoch))
+        self.last_won = torch.zeros(len(self.layers), config.d_sae, dtype=torch.long, device=self.device)  # the step
+        self.step = 0
+        self.latest: WinnerProgress | None = None
+        self.optimizer = self._optimizer()
+        went_on = False
+        if folder is not None:
+            with disk_errors(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+            went_on = read_checkpoint(self)
+            last = Log(folder).cut(self.step)
+            self.latest = WinnerProgress(**last) if last else None
+        if not went_on and config.start == "states":
+            self._begin_at_states()
+
+    def _optimizer(self) -> torch.optim.AdamW:
+        config = self.config
+        groups: list[dict[str, Any]] = [
+            {"params": list(self.model.parameters()), "peak": config.lr, "weight_decay": config.weight_decay}
+        ]
+        own = patches.trained_parameters(self.learner)
+        if own:
+            groups.append({"params": own, "peak": config.encoder_lr, "weight_decay": config.weight_decay})
+        return torch.optim.AdamW(groups, lr=config.lr, fused=self.device.type == "cuda")
+
+    # --- what a checkpoint holds ---------------------------------------------------------------------------------
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for a checkpoint to be continued."""
+        facts = {"pairs": len(self.pairs), "content": self.pairs.digest, "encoder": self.encoder.fingerprint}
+        return {**asdict(self.config), **facts}
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        learned = {name: one for name, one in self.learner.named_parameters() if one.requires_grad}
+        return {
+            **optimizer_tensors(self.optimizer),
+            **model_tensors(self.model, name="buckets"),
+            **{f"encoder.{name}": one for name, one in learned.items()},
+            "last_won": self.last_won,
+        }
+
+    def counters(self) -> dict[str, float]:
+        return {"step": self.step}
+
+    def restore(self, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
+        restore_optimizer(self.optimizer, tensors)
+        restore_model(self.model, tensors, name="buckets")
+        with torch.no_grad():
+            for name, one in self.learner.named_parameters():
+                if one.requires_grad:
+                    one.copy_(tensors[f"encoder.{name}"])
+        self.last_won = tensors["last_won"].to(self.device)
+        self.step = int(counters["step"])
+
+    # --- the loop ------------------------------------------------------------------------------------------------
+
+    def run(
+        self, *, checkpoint_every: float = 120.0, progress: Callable[[WinnerProgress], None] | None = None
+    ) -> WinnerProgress:
+        """Train to the end; what was measured last. Checkpoints are written at the end, and before it at most one in
+        checkpoint_every seconds.
+        """
+        began, first, saved, shown = time.monotonic(), self.step, time.monotonic(), 0.0
+        while self.step < self.steps:
+            loss, scores, batch = self._step()
+            last = self.step == self.steps
+            wanted = progress is not None and time.monotonic() - shown > 0.5
+            if not (wanted or last or self.step % LOG_EVERY == 0):
+                continue
+            shown = time.monotonic()
+            rate = (self.step - first) * self.batches.batch / max(shown - began, 1e-9)
+            self.latest = self._progress(loss, scores, batch, rate)
+            if progress is not None:
+                progress(self.latest)
+            if self.folder is not None:
+                if last or self.step % LOG_EVERY == 0:
+                    Log(self.folder).add(asdict(self.latest))
+                if last or time.monotonic() - saved > checkpoint_every:
+                    write_checkpoint(self)
+                    saved = time.monotonic()
+        assert self.latest is not None
+        return self.latest
+
+    def _step(self) -> tuple[torch.Tensor, Scores, PairBatch]:
+        config, share = self.config, self.step / self.steps
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["peak"] * linear(share, warm_up=config.warm_up)
+        batch = self.batches.at(self.step)
+        queries = self.pooled(self.pairs.queries, batch.queries, "query")
+        documents = self.pooled(self.pairs.documents, batch.documents, "document")
+        scores = self.scores(queries, documents)
+        loss = loss_of(scores, batch, config)
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        for group in self.optimizer.param_groups:
+            torch.nn.utils.clip_grad_norm_(group["params"], config.clip)
+        self.optimizer.step()
+        self.step += 1
+        for place, bucket in enumerate(self.buckets):
+            bucket.restrain()
+            won = torch.cat([queries[place].ids.flatten(), documents[place].ids.flatten()])
+            self.last_won[place, won] = self.step
+            if config.boost:
+                wins = torch.bincount(won, minlength=config.d_sae)
+                typical = documents[place].values.detach().amax(dim=1).mean()
+                bucket.boost(wins, step=config.boost * typical)
+        if config.revive_every and self.step % config.revive_every == 0 and share < 0.8:
+            self._revive([side.states for side in documents])
+        return loss.detach(), Scores(scores.real.detach(), scores.binary.detach()), batch
+
+    def pooled(self, texts: Any, places: NDArray[np.int64], kind: Kind) -> list[Pooled]:
+        """Texts by number through the encoder and every bucket."""
+        states, owners = self._states([texts[place] for place in places], kind)
+        found = []
+        size = self.config.d_sae
+        k = self.config.k if kind == "document" else min(self.config.query_k or self.config.k, self.config.k)
+        for bucket, rows in zip(self.buckets, states, strict=True):
+            ids, values = bucket(rows, k=k, half=self.autocast)
+            found.append(Pooled(max_pooled(ids, values, owners, texts=len(places), size=size), ids, rows.detach()))
+        return found
+
+    def _states(self, texts: list[str], kind: Kind) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """The states of all tokens in each layer, and which text each is of."""
+        tokenizer, model = self.learner.tokenizer, self.learner[0].auto_model
+        limit = self.config.query_tokens if kind == "query" else self.config.document_tokens
+        encoded = tokenizer(
+            [self.encoder.prompts[kind] + text for text in texts],
+            truncation=True,
+            max_length=min(limit, self.encoder.max_tokens),
+            padding=True,
+            return_special_tokens_mask=True,
+            return_tensors="pt",
+        )
+        special = encoded.pop("special_tokens_mask").bool()
+        kept = (encoded["attention_mask"].bool() & (~special | self.config.specials)).to(self.device)
+        inputs = {name: tensor.to(self.device) for name, tensor in encoded.items()}
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
+            layers = model(**inputs, output_hidden_states=True).hidden_states
+        owners = torch.arange(len(texts), device=self.device).repeat_interleave(kept.sum(dim=1))
+        return [layers[layer].float()[kept] for layer in self.layers], owners
+
+    def scores(self, queries: list[Pooled], documents: list[Pooled]) -> Scores:
+        """Cosines of queries and documents, and cosines of which units are active: the mean over the buckets."""
+        real, binary = [], []
+        for ours, theirs in zip(queries, documents, strict=True):
+            q = capped(ours.values, self.config.query_cap)
+            d = capped(theirs.values, self.config.document_cap)
+            real.append(F.normalize(q, dim=1) @ F.normalize(d, dim=1).t())
+            on_q, on_d = active(q), active(d)
+            lengths = on_q.detach().sum(dim=1)[:, None] * on_d.detach().sum(dim=1)[None, :]
+            binary.append(on_q @ on_d.t() / lengths.clamp_min(1).sqrt())
+        return Scores(torch.stack(real).mean(dim=0), torch.stack(binary).mean(dim=0))
+
+    @torch.no_grad()
+    def _begin_at_states(self) -> None:
+        """Every unit at the state of a token of a document, drawn at random."""
+        draw = np.random.default_rng([self.config.seed, 5])
+        order = draw.permutation(len(self.pairs.documents))
+        wanted, have = self.config.d_sae, 0
+        parts: list[list[torch.Tensor]] = [[] for _ in self.layers]
+        for start in range(0, len(order), 256):
+            states, _ = self._states([self.pairs.documents[place] for place in order[start : start + 256]], "document")
+            for held, rows in zip(parts, states, strict=True):
+                held.append(rows)
+            have += len(states[0])
+            if have >= 2 * wanted:
+                break
+        for bucket, held in zip(self.buckets, parts, strict=True):
+            rows = torch.cat(held)
+            chosen = torch.from_numpy(draw.integers(0, len(rows), wanted)).to(self.device)
+            bucket.begin_at(rows[chosen], torch.arange(wanted, device=self.device), centre=rows.mean(dim=0))
+
+    @torch.no_grad()
+    def _revive(self, states: list[torch.Tensor]) -> None:
+        """Units that have not won for long begin anew at the states of tokens, and the optimiser forgets them."""
+        for place, (bucket, rows) in enumerate(zip(self.buckets, states, strict=True)):
+            dead = torch.nonzero(self.last_won[place] < self.step - self.config.dead_after).flatten()
+            if not len(dead):
+                continue
+            draw = np.random.default_rng([self.config.seed, 6, self.step, place])
+            chosen = torch.from_numpy(draw.integers(0, len(rows), len(dead))).to(self.device)
+            bucket.begin_at(rows[chosen], dead, centre=rows.mean(dim=0))
+            self.last_won[place, dead] = self.step
+            for parameter in bucket.parameters():
+                for name in ("exp_avg", "exp_avg_sq"):
+                    if name in self.optimizer.state.get(parameter, {}):
+                        self.optimizer.state[parameter][name][dead] = 0
+
+    def _progress(self, loss: torch.Tensor, scores: Scores, batch: PairBatch, rate: float) -> WinnerProgress:
+        dead = self.last_won < self.step - self.config.dead_after
+        return WinnerProgress(
+            done=self.step / self.steps,
+            step=self.step,
+            pairs=self.step * self.batches.batch,
+            loss=float(loss),
+            accuracy=accuracy(scores.real, batch),
+            binary_accuracy=accuracy(scores.binary, batch),
+            dead=float(dead.float().mean()),
+            rate=rate,
+        )
+
+    def result(self, *, bits: int = 32) -> tuple[SparseAutoencoder, Copy]:
+        """The units of all buckets, and the copy of the encoder that they read."""
+        units = exported(self.buckets, self.config)
+        found = Copy(self.layers, patches.changes(self.learner) if self.config.rank != 0 else {})
+        return units.quantised() if bits == 8 else units, found
+
+
+def resolved(encoder: SentenceEncoder, layers: tuple[int, ...]) -> tuple[int, ...]:
+    """Layers counted from the first; negative ones are counted from the last."""
+    if not hasattr(encoder, "model") or not hasattr(encoder.model[0], "auto_model"):
+        raise InputError(f'the encoder "{encoder.id}" has no layers to read; give a sentence-transformers model')
+    last = int(encoder.model[0].auto_model.config.num_hidden_layers)
+    found = tuple(layer if layer >= 0 else last + 1 + layer for layer in layers)
+    if any(not 0 <= layer <= last for layer in found) or len(set(found)) < len(found):
+        raise InputError(f'layers of "{encoder.id}" are {list(layers)}; allowed: different ones from 0 to {last}')
+    return found
+
+
+def linear(share: float, *, warm_up: float) -> float:
+    """The learning rate's share of its peak: linear warm-up, then linear decay to 0."""
+    return max(share, 1e-4) / warm_up if share < warm_up else (1 - share) / (1 - warm_up)

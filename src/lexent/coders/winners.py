@@ -1,0 +1,134 @@
+"""Winner-take-all units as they are trained (UHD). What is saved and searched with is `coders.sae`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from lexent.coders.sae import SAEConfig, SparseAutoencoder, groups_of
+from lexent.coders.sparse import selected_products
+from lexent.coders.topk import top_latents
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lexent.coders.winner_config import WinnerConfig
+
+WIDE = 2**28
+"""Pre-activations that are held at a time."""
+
+
+def live_inputs(d_in: int, *, groups: int, mask: float, seed: int) -> NDArray[np.int64]:
+    """int64[groups, live]: the inputs that the units of each group read, ascending; the others count as 0."""
+    live = max(1, round(d_in * (1 - mask)))
+    draw = np.random.default_rng([seed, 7])
+    return np.stack([np.sort(draw.permutation(d_in)[:live]) for _ in range(groups)])
+
+
+class Bucket(nn.Module):
+    """z = W x + b over one layer's states; of each state the k largest win, the rest are 0.
+
+    The wide product only selects, some states at a time; the values of winners are computed again with gradient, so no
+    dense [n_tokens, d_sae] tensor is kept.
+    """
+
+    def __init__(self, d_in: int, config: WinnerConfig, *, seed: int) -> None:
+        super().__init__()
+        live = live_inputs(d_in, groups=config.groups, mask=config.mask, seed=seed)
+        keep = torch.zeros(config.groups, d_in)
+        keep.scatter_(1, torch.from_numpy(live), 1.0)
+        self.register_buffer("keep", keep, persistent=False)
+        group = torch.from_numpy(groups_of(SAEConfig(d_in, config.d_sae, config.k, groups=config.groups)))
+        self.register_buffer("group", group, persistent=False)
+        self.live = live
+        generator = torch.Generator().manual_seed(seed)
+        rows = torch.randn(config.d_sae, d_in, generator=generator)
+        self.W = nn.Parameter(F.normalize(rows * keep[group], dim=1))
+        self.b = nn.Parameter(torch.zeros(config.d_sae))
+
+    def mask(self, rows: torch.Tensor, units: torch.Tensor | None = None) -> torch.Tensor:
+        """Rows of units with the inputs that they do not read at 0."""
+        keep: torch.Tensor = self.keep[self.group if units is None else self.group[units]]  # type: ignore[index]
+        return rows * keep
+
+    @torch.no_grad()
+    def begin_at(self, states: torch.Tensor, units: torch.Tensor, *, centre: torch.Tensor) -> None:
+        """Units take the directions of states, as seen from the centre: they win for tokens like those."""
+        rows = F.normalize(self.mask(states - centre, units), dim=1)
+        self.W[units] = rows
+        self.b[units] = -(rows @ centre)
+
+    @torch.no_grad()
+    def restrain(self) -> None:
+        """After a step: masked weights are 0 again and rows of length 1, so that no unit wins by its length."""
+        self.W.copy_(F.normalize(self.mask(self.W), dim=1))
+
+    @torch.no_grad()
+    def boost(self, wins: torch.Tensor, *, step: torch.Tensor) -> None:
+        """Units that won more than their share are held back, the others helped: wins int64[d_sae], of a batch."""
+        share = wins / wins.float().mean().clamp_min(1e-9)
+        self.b.sub_(step * (share - 1).clamp(-1, 2))
+
+    @torch.no_grad()
+    def select(self, x: torch.Tensor, k: int) -> torch.Tensor:
+        """int64[n, k]: the winners of each state, strongest first."""
+        step = max(1, WIDE // len(self.W))
+        rows, bias = self.W.to(x.dtype), self.b.to(x.dtype)  # once, not once a part
+        parts = [top_latents(F.linear(x[at : at + step], rows, bias), k) for at in range(0, len(x), step)]
+        return torch.cat(parts) if parts else torch.empty(0, k, dtype=torch.long, device=x.device)
+
+    def forward(self, x: torch.Tensor, *, k: int, half: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        """The winners int64[n, k] of states x [n, d_in] and their values, none below 0. half: select in bfloat16."""
+        ids = self.select(x.detach().bfloat16() if half else x.detach(), k)
+        return ids, F.relu(selected_products(x, self.W, ids) + self.b[ids])
+
+
+def max_pooled(ids: torch.Tensor, values: torch.Tensor, owners: torch.Tensor, *, texts: int, size: int) -> torch.Tensor:
+    """float[texts, size]: the largest value of each unit over the tokens of each text, by scatter.
+
+    ids, values: [n_tokens, k]. owners: int64[n_tokens], ascending.
+    """
+    places = (owners[:, None] * size + ids).flatten()
+    out = values.new_zeros(texts * size).scatter_reduce(0, places, values.flatten(), "amax", include_self=True)
+    return out.view(texts, size)
+
+
+def capped(pooled: torch.Tensor, cap: int | None) -> torch.Tensor:
+    """At most the `cap` largest of each row."""
+    if cap is None or cap >= pooled.shape[1]:
+        return pooled
+    best = top_latents(pooled.detach(), cap)
+    return torch.zeros_like(pooled).scatter(1, best, pooled.gather(1, best))
+
+
+def active(pooled: torch.Tensor) -> torch.Tensor:
+    """1 where a unit is active, with the gradient of its value, in units of the mean active value of its row."""
+    on = (pooled.detach() > 0).float()
+    mean = pooled.detach().sum(dim=1, keepdim=True) / on.sum(dim=1, keepdim=True).clamp_min(1)
+    return on + on * (pooled - pooled.detach()) / mean.clamp_min(1e-6)
+
+
+def exported(buckets: list[Bucket], config: WinnerConfig) -> SparseAutoencoder:
+    """All buckets in one: the units of bucket j are numbered from j * d_sae on, and read the j-th part of a state."""
+    width = buckets[0].W.shape[1]
+    found = SAEConfig(
+        width * len(buckets),
+        config.d_sae * len(buckets),
+        config.k,
+        tied=True,
+        architecture="winners",
+        buckets=len(buckets),
+        groups=config.groups,
+    )
+    return SparseAutoencoder(
+        found,
+        encoder=torch.cat([bucket.W.detach() for bucket in buckets]).cpu().numpy(),
+        decoder=None,
+        b_enc=torch.cat([bucket.b.detach() for bucket in buckets]).cpu().numpy(),
+        b_dec=np.zeros(width * len(buckets), np.float32),
+        live=np.concatenate([bucket.live for bucket in buckets]),
+    )

@@ -1,0 +1,141 @@
+"""An encoder that training changed, as a lexicon of several buckets reads it: states of chosen layers side by side.
+
+Buckets may share one copy of the encoder or have one each. Only what was changed is kept, beside the lexicon.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lexent.encoders import patches
+from lexent.errors import ArtifactError, InputError, MismatchError
+from lexent.types import Kind, Level, States, Tokens
+
+if TYPE_CHECKING:
+    import torch
+    from numpy.typing import NDArray
+
+    from lexent.encoders.sentence import SentenceEncoder
+
+FOLDER = "encoder"
+"""Inside a lexicon's folder."""
+FACTS, CHANGES = "encoder.json", "changes-{}.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One copy of the base encoder: which layers are read, and what was changed in it."""
+
+    layers: tuple[int, ...]
+    patch: dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketParts:
+    """All that a changed encoder is, beside its base."""
+
+    base: str
+    base_fingerprint: str
+    copies: tuple[Copy, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        digests = [f"{one.layers} {patches.digest(one.patch)}" for one in self.copies]
+        return hashlib.sha256(" ".join([self.base_fingerprint, *digests]).encode()).hexdigest()[:16]
+
+    def save(self, folder: Path) -> None:
+        """Into a folder of its own inside a lexicon's."""
+        from safetensors.torch import save
+
+        folder.mkdir()
+        facts = {
+            "base": self.base,
+            "base_fingerprint": self.base_fingerprint,
+            "layers": [list(one.layers) for one in self.copies],
+        }
+        (folder / FACTS).write_text(json.dumps(facts, indent=1) + "\n")
+        for place, one in enumerate(self.copies):
+            (folder / CHANGES.format(place)).write_bytes(save(one.patch))
+
+    @staticmethod
+    def load(folder: Path) -> BucketParts:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            facts = json.loads((folder / FACTS).read_text())
+            copies = tuple(
+                Copy(tuple(layers), load_file(folder / CHANGES.format(place)))
+                for place, layers in enumerate(facts["layers"])
+            )
+            return BucketParts(facts["base"], facts["base_fingerprint"], copies)
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            raise ArtifactError(f'the encoder "{folder}" is damaged ({error}); train it again: lexent train') from error
+
+
+class BucketEncoder:
+    """Token states of the chosen layers of each copy, side by side."""
+
+    def __init__(self, members: Sequence[SentenceEncoder], *, id: str, fingerprint: str) -> None:
+        self.members, self.id, self.fingerprint = tuple(members), id, fingerprint
+        self.dim = sum(member.dim for member in members)
+        self.prompts = members[0].prompts
+
+    @staticmethod
+    def of(
+        parts: BucketParts, *, id: str, base: SentenceEncoder | None = None, device: str | None = None
+    ) -> BucketEncoder:
+        """base: the encoder that was changed, where it is at hand; it stays as it is."""
+        from copy import deepcopy
+
+        from lexent.encoders.sentence import SentenceEncoder
+
+        base = base or SentenceEncoder.open(parts.base, device=device)
+        if base.fingerprint != parts.base_fingerprint:
+            raise MismatchError(
+                f'the encoder "{id}" is "{parts.base}" ({parts.base_fingerprint}) with changes; the one of that name '
+                f"here has other weights ({base.fingerprint})"
+            )
+        members = []
+        for one in parts.copies:
+            model = deepcopy(base.model).float().cpu()
+            patches.apply(model, one.patch)
+            members.append(SentenceEncoder(model, id=id, device=device or str(base.device), layers=one.layers))
+        return BucketEncoder(members, id=id, fingerprint=parts.fingerprint)
+
+    @staticmethod
+    def open(folder: Path, *, id: str, device: str | None = None) -> BucketEncoder:
+        """The encoder of a lexicon that has one of its own."""
+        return BucketEncoder.of(BucketParts.load(folder / FOLDER), id=id, device=device)
+
+    @property
+    def device(self) -> Any:
+        return self.members[0].device
+
+    @property
+    def max_tokens(self) -> int:
+        return self.members[0].max_tokens
+
+    def batches(
+        self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
+    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        import torch
+
+        if level != "tokens":
+            raise InputError(f'the encoder "{self.id}" belongs to a lexicon of token states and has no pooled ones')
+        # Batches are made by the lengths of the texts alone: all members give the same ones.
+        found = [member.batches(texts, kind=kind, level="tokens", specials=specials) for member in self.members]
+        for parts in zip(*found, strict=True):
+            rows, states = parts[0]
+            values = [part[1].values for part in parts]
+            yield rows, States(torch.cat(values, dim=1) if len(values) > 1 else values[0], states.offsets)
+
+    def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
+        return self.members[0].tokenize(texts, kind=kind, specials=specials)

@@ -1,0 +1,108 @@
+"""What training changed in an encoder, kept as changes alone: a fraction of the encoder's size.
+
+A patch is a set of tensors by the names of the encoder's parameters: NAME is a parameter as it is now, NAME.a and
+NAME.b are a change of low rank that is added to it (b @ a).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lexent.errors import ArtifactError
+
+if TYPE_CHECKING:
+    import torch
+
+
+def learner(model: Any, *, rank: int | None, seed: int, device: torch.device) -> Any:
+    """A copy of a SentenceTransformer that can learn, without dropout: all of it, or a change of that rank.
+
+    With rank 0 it stays as it is.
+    """
+    from copy import deepcopy
+
+    import torch
+
+    made = deepcopy(model).float().to(device).eval()
+    for parameter in made.parameters():
+        parameter.requires_grad_(rank is None)
+    if rank:
+        generator = torch.Generator().manual_seed(seed)
+        for _, module in list(_matrices(made)):
+            module.add_module("change", _low_rank(module.weight, rank, generator))
+            # Two thin products beside the wide one: a gradient of the whole matrix is never made.
+            module.register_forward_hook(lambda one, given, out: out + one.change(given[0]))
+    return made
+
+
+def changes(made: Any) -> dict[str, torch.Tensor]:
+    """The patch that turns the model a learner was copied from into the learner."""
+    import torch
+
+    found: dict[str, torch.Tensor] = {}
+    for name, module in _matrices(made):
+        if hasattr(module, "change"):
+            found |= {f"{name}.weight.a": module.change.a, f"{name}.weight.b": module.change.b}
+    if not found:
+        found = {name: parameter for name, parameter in made.named_parameters() if parameter.requires_grad}
+    return {name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in found.items()}
+
+
+def trained_parameters(made: Any) -> list[torch.nn.Parameter]:
+    return [parameter for parameter in made.parameters() if parameter.requires_grad]
+
+
+def apply(model: Any, patch: Mapping[str, torch.Tensor]) -> None:
+    """Change a SentenceTransformer in place."""
+    import torch
+
+    known = dict(model.named_parameters())
+    names = {name.removesuffix(".a").removesuffix(".b") for name in patch}
+    strange = sorted(name for name in names if name not in known)
+    if strange:
+        raise ArtifactError(f'the changes of an encoder name "{strange[0]}", which it does not have')
+    with torch.no_grad():
+        for name in sorted(names):
+            if name in patch:
+                known[name].copy_(patch[name].float())
+            else:
+                known[name] += patch[f"{name}.b"].float() @ patch[f"{name}.a"].float()
+
+
+def digest(patch: Mapping[str, torch.Tensor]) -> str:
+    """Changes when the patch does, and not with the machine that applies it."""
+    found = hashlib.sha256()
+    for name, tensor in sorted(patch.items()):
+        found.update(f"{name}{tuple(tensor.shape)}".encode() + tensor.contiguous().numpy().tobytes())
+    return found.hexdigest()[:16]
+
+
+def _matrices(model: Any) -> Iterator[tuple[str, Any]]:
+    """The matrices of a model's layers. A pooler's has no part in the states of tokens."""
+    import torch
+
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Linear) and "pooler" not in name:
+            yield name, module
+
+
+def _low_rank(weight: torch.Tensor, rank: int, generator: torch.Generator) -> torch.nn.Module:
+    import torch
+    from torch import nn
+    from torch.nn.functional import linear
+
+    class LowRank(nn.Module):
+        """x (b @ a)', which begins as 0."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            a = torch.randn(rank, weight.shape[1], generator=generator) / weight.shape[1] ** 0.5
+            self.a = nn.Parameter(a.to(weight.device))
+            self.b = nn.Parameter(torch.zeros(weight.shape[0], rank, device=weight.device))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return linear(linear(x, self.a), self.b)
+
+    return LowRank()

@@ -1,0 +1,125 @@
+"""From pairs to a lexicon of winners on disk (UHD): train its units with their encoder, name them, save all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lexent.artifact import check_target, disk_errors
+from lexent.encoders.encoder import DEFAULT, load
+from lexent.errors import InputError
+from lexent.lexicon.lexicon import Lexicon, LexiconInfo
+from lexent.lexicon.train import Report, card
+
+if TYPE_CHECKING:
+    from lexent.coders.pairs import Pairs
+    from lexent.coders.sae import SparseAutoencoder
+    from lexent.coders.winner_config import WinnerConfig
+    from lexent.coders.winner_training import WinnerProgress
+    from lexent.encoders.buckets import Copy
+
+NAMED_BY = 8
+"""Winners of a token that it gives its word to: the last of eighty have little to do with it."""
+
+
+def train_uhd(
+    texts: Iterable[str],
+    pairs: Pairs,
+    *,
+    out: str | Path,
+    encoder: Any = DEFAULT,
+    config: WinnerConfig | None = None,
+    joint: bool = False,
+    bits: Literal[8, 32] = 32,
+    name: str | None = None,
+    overwrite: bool = False,
+    progress: Report | None = None,
+) -> Lexicon:
+    """Train a lexicon of winners and save it, with what was changed in its encoder, to the folder `out`.
+
+    Every layer of the settings becomes a bucket. Buckets are trained one after the other, each with a copy of the
+    encoder of its own; joint: all at once, with one copy for all. texts: what units are named on, beside the queries. A
+    run that is stopped goes on from its last checkpoint when the same call is made again.
+    """
+    from lexent.coders.winner_config import WinnerConfig
+    from lexent.coders.winner_training import WinnerTrainer
+    from lexent.encoders.buckets import BucketEncoder, BucketParts
+    from lexent.lexicon.naming import named_lexicon
+
+    out, config = Path(out), config or WinnerConfig()
+    check_target(out, kind="lexicon", overwrite=overwrite)
+    held = [text for text in texts if text.strip()]
+    if not held:
+        raise InputError("there is no text to name concepts on; give files with prose: lexent train TEXTS --out DIR")
+    model: Any = load(encoder)
+    folder = out.with_name(out.name + ".training")
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    runs = [config] if joint else [replace(config, layers=(layer,)) for layer in config.layers]
+    units: list[SparseAutoencoder] = []
+    copies: list[Copy] = []
+    measured: dict[str, Any] = {}
+    for place, settings in enumerate(runs):
+        trainer = WinnerTrainer(model, pairs, settings, folder=folder / f"bucket-{place}")
+        last = trainer.run(progress=_reporter(progress, place, len(runs)))
+        found, copy = trainer.result(bits=bits)
+        units.append(found)
+        copies.append(copy)
+        measured |= {f"{name}_{place}": round(getattr(last, name), 4) for name in ("accuracy", "binary_accuracy")}
+    parts = BucketParts(model.id, model.fingerprint, tuple(copies))
+    own = BucketEncoder.of(parts, id=str(out), base=model)
+    facts = {"texts": len(held), "pairs": len(pairs), "joint": joint, **asdict(config), **measured}
+    info = LexiconInfo(name or out.name, own.id, own.fingerprint, "tokens", facts)
+    named_on = list(dict.fromkeys([*held, *pairs.queries]))
+    done = 0
+
+    def counted(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress("name", done / len(named_on), f"{done:,} texts")
+
+    whole = joined(units)
+    strongest = whole.configured(k=min(NAMED_BY, whole.config.k))
+    named = named_lexicon(strongest, named_on, encoder=own, info=info, progress=counted)
+    lexicon = Lexicon(whole, named.concepts, info, own_encoder=parts)
+    lexicon.save(out, card=card(lexicon), overwrite=overwrite)
+    shutil.rmtree(folder, ignore_errors=True)
+    return lexicon
+
+
+def _reporter(progress: Report | None, place: int, total: int) -> Callable[[WinnerProgress], None]:
+    """Tells of the bucket at that place among all."""
+
+    def told(now: WinnerProgress) -> None:
+        if progress is not None:
+            both = f"accuracy {now.accuracy:.1%}, by counts {now.binary_accuracy:.1%}"
+            progress("pairs", (place + now.done) / total, f"{both}, dead {now.dead:.1%}, {now.rate:,.0f} pairs/s")
+
+    return told
+
+
+def joined(units: list[SparseAutoencoder]) -> SparseAutoencoder:
+    """Buckets that were trained apart as one: of equal sizes, numbered one after the other."""
+    import numpy as np
+
+    from lexent.coders.sae import SparseAutoencoder
+
+    if len(units) == 1:
+        return units[0]
+    first = units[0].config
+    if any(one.config != first for one in units):
+        raise InputError("buckets must be alike: of one width, size, k and precision")
+    n = len(units)
+    return SparseAutoencoder(
+        replace(first, d_in=n * first.d_in, d_sae=n * first.d_sae, buckets=n * first.buckets),
+        encoder=np.concatenate([one.stored_rows for one in units]),
+        decoder=None,
+        b_enc=np.concatenate([one.b_enc for one in units]),
+        b_dec=np.concatenate([one.b_dec for one in units]),
+        scale=None if first.bits == 32 else np.concatenate([one.scale for one in units if one.scale is not None]),
+        live=np.concatenate([one.live for one in units if one.live is not None]),
+    )
