@@ -45,8 +45,8 @@ def main() -> None:
     one_core()
     from benchmarks import uhd_report
 
-    passages, queries, answers = uhd_data.passages(given.texts, given.passages)
-    queries, answers = queries[: given.queries], answers[: given.queries]
+    passages, titles, answers = uhd_data.passages(given.texts, given.passages)
+    queries, answers = titles[: given.queries], answers[: given.queries]
     found: dict[str, Any] = uhd_report.setting(passages, queries, cap=given.query_cap)
     parts: Iterator[Coded]
     if given.synthetic:
@@ -59,7 +59,7 @@ def main() -> None:
         size, own_answers = given.latents or system.lexicon.size, answers
         folder = given.cache / "bench-uhd" / system.lexicon.hash
         parts = coded(system, passages, folder, "document", size)
-        asked = joined(list(coded(system, queries, folder, "query", size)))
+        asked = joined(list(coded(system, titles, folder, "query", size))).first(len(queries))
         found["lexicon"] = f"{system.lexicon.name} ({size:,} latents, {system.recipe.k} winners a token)"
         found["coding_ms"] = coding(system, queries)
     with tempfile.TemporaryDirectory() as place:
