@@ -1,4 +1,4 @@
-"""Winner-take-all codes: units and their masks, the losses, the loop, buckets, changed encoders, and a search by them."""
+"""Winner-take-all codes: units and masks, losses, the loop, buckets, changed encoders, and a search by them."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_dead_units_begin_anew_at_states_and_the_optimiser_forgets_them(encoder:
     states, _ = trainer._states([one.content for one in documents(8)], "document")
     before = trainer.buckets[0].W.detach().clone()
     trainer._revive([states[0].detach()])
-    changed = (trainer.buckets[0].W != before).any(dim=1)
+    changed = (before != trainer.buckets[0].W).any(dim=1)
     assert changed[:10].all()
     assert not changed[10:].any()
     assert (trainer.optimizer.state[trainer.buckets[0].W]["exp_avg"][:10] == 0).all()
