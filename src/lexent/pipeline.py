@@ -60,6 +60,22 @@ def as_pooled(codes: RowCodes, lexicon: Lexicon, recipe: Recipe) -> SparseVector
     return unit(vectors, buckets=lexicon.buckets) if recipe.unit else vectors
 
 
+def as_asked(vectors: SparseVectors, lexicon: Lexicon, recipe: Recipe) -> SparseVectors:
+    """Pooled queries as a recipe weighs them with a lexicon, before idf and steering."""
+    from lexent.lexicon.bucket_weights import features
+    from lexent.weighting import as_query
+
+    weights = None
+    if recipe.predicted:
+        if lexicon.bucket_weights is None:
+            raise MismatchError(
+                f'the recipe "{recipe.name}" lets queries weigh buckets, and the lexicon "{lexicon.name}" has not '
+                "learned how; learn it: lexent tune COLLECTION --recipe uhd --lexicon DIR --predict NEW_DIR"
+            )
+        weights = lexicon.bucket_weights.of(features(vectors, lexicon.sae))
+    return as_query(vectors, recipe, buckets=lexicon.buckets, weights=weights)
+
+
 def coded(
     texts: Sequence[str],
     *,

@@ -73,6 +73,8 @@ class Recipe:
     """weigh: keep only which concepts a document has: each that the query shares counts 1."""
     buckets: tuple[float, ...] = ()
     """weigh: how much each of the lexicon's buckets counts; all alike where it is left out."""
+    predicted: bool = False
+    """weigh: let each query decide how much buckets count, as the lexicon has learned (`lexent tune --predict`)."""
     prune: float = 0.0
     """weigh: share of the latents, the most frequent ones of the collection, that queries ignore."""
     match: Match = "documents"
@@ -104,6 +106,7 @@ class Recipe:
         _check(self.match in get_args(Match), "match", self.match, ", ".join(get_args(Match)))
         good = all(0 <= weight <= 100 for weight in self.buckets) and (not self.buckets or any(self.buckets))
         _check(good, "buckets", list(self.buckets), "weights from 0 to 100, not all of them 0")
+        _check(not (self.predicted and self.buckets), "buckets", list(self.buckets), "none, where predicted is true")
         if self.binary:
             _check(self.match == "documents", "match", self.match, "documents, where binary is true")
             formula = self.weighting.formula
@@ -174,7 +177,7 @@ def _check(good: bool, name: str, given: object, allowed: str) -> None:
 
 TUNABLE = (
     *("k1", "b", "idf", "formula", "k2", "power", "query_power", "function_words", "emphasis", "query_k"),
-    *("document_cap", "query_cap", "buckets", "prune", "adaptive_k", "whole", "fast"),
+    *("document_cap", "query_cap", "buckets", "predicted", "prune", "adaptive_k", "whole", "fast"),
 )
 """Settings that can change without encoding the documents again."""
 

@@ -79,6 +79,8 @@ def evaluate(
     prune: options.Prune = None,
     adaptive_k: options.AdaptiveK = None,
     whole: options.Whole = None,
+    buckets: options.Buckets = None,
+    predicted: options.Predicted = None,
     per_query: Annotated[
         bool, typer.Option("--per-query", help="With --json: the values of every single query too.")
     ] = False,
@@ -108,6 +110,8 @@ def evaluate(
         prune=prune,
         adaptive_k=adaptive_k,
         whole=whole,
+        buckets=buckets,
+        predicted=predicted,
     )
     with Meter() as meter:
         report = evaluation.evaluate(

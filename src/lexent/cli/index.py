@@ -49,6 +49,8 @@ def index(
     prune: options.Prune = None,
     adaptive_k: options.AdaptiveK = None,
     whole: options.Whole = None,
+    buckets: options.Buckets = None,
+    predicted: options.Predicted = None,
     extras: Annotated[
         str,
         typer.Option(
@@ -89,6 +91,8 @@ def index(
         prune=prune,
         adaptive_k=adaptive_k,
         whole=whole,
+        buckets=buckets,
+        predicted=predicted,
     )
     budget = options.bytes_of(memory)
     place = out or default_out(source)

@@ -41,6 +41,8 @@ QueryPower = Annotated[float | None, _setting("--query-power", "query_power")]
 DocumentCap = Annotated[int | None, _setting("--document-cap", "document_cap")]
 QueryCap = Annotated[int | None, _setting("--query-cap", "query_cap")]
 Prune = Annotated[float | None, _setting("--prune", "prune")]
+Buckets = Annotated[str | None, _setting("--buckets", "buckets")]
+Predicted = Annotated[bool | None, _setting("--predicted/--no-predicted", "predicted")]
 AdaptiveK = Annotated[bool | None, _setting("--adaptive-k/--no-adaptive-k", "adaptive_k")]
 Whole = Annotated[float | None, _setting("--whole", "whole")]
 
@@ -142,6 +144,8 @@ def recipe_of(
     prune: float | None,
     adaptive_k: bool | None = None,
     whole: float | None = None,
+    buckets: str | None = None,
+    predicted: bool | None = None,
 ) -> Recipe:
     """The recipe of that name, with the settings that were given."""
     from lexent import recipes
@@ -163,7 +167,19 @@ def recipe_of(
         prune=prune,
         adaptive_k=adaptive_k,
         whole=whole,
+        buckets=weights_of(buckets),
+        predicted=predicted,
     )
+
+
+def weights_of(given: str | None) -> tuple[float, ...] | None:
+    """Weights of buckets with commas between them."""
+    if given is None:
+        return None
+    try:
+        return tuple(float(weight) for weight in names_of(given))
+    except ValueError as error:
+        raise InputError(f'buckets are "{given}"; allowed: numbers with commas between: 0.66,0,1') from error
 
 
 def names_of(given: str) -> list[str]:

@@ -15,12 +15,12 @@ from lexent.cli.progress import Meter
 if TYPE_CHECKING:
     from lexent.evaluation.reproduction import Outcome
 
-PRINTED = ("imrnns", "ssr")
+PRINTED = ("imrnns", "ssr", "uhd")
 """Papers whose tables are printed, beside the page."""
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="clsr, latent-terms, imrnns or ssr.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="clsr, latent-terms, imrnns, ssr or uhd.")],
     collection: studies.CollectionName,
     out: Annotated[
         Path | None,
@@ -42,9 +42,11 @@ def reproduce(
     sample: Annotated[int, typer.Option("--sample", help="Documents whose token states are looked at.")] = 1000,
     texts: Annotated[int, typer.Option("--texts", help="Documents that names are tested on.")] = 2000,
     limit: Annotated[int, typer.Option("--limit", help="Documents of the LIMIT collection that is made.")] = 1000,
-    latents: Annotated[int, typer.Option("--latents", help="Of ssr: latents of the lexicons it trains.")] = 1024,
-    steps: Annotated[int, typer.Option("--steps", help="Of ssr: steps of their training.")] = 150,
-    lessons: Annotated[int, typer.Option("--lessons", help="Of ssr: pairs and documents they are trained on.")] = 500,
+    latents: Annotated[
+        int, typer.Option("--latents", help="Of ssr and uhd: latents of the lexicons they train.")
+    ] = 1024,
+    steps: Annotated[int, typer.Option("--steps", help="Of ssr and uhd: steps of their training.")] = 150,
+    lessons: Annotated[int, typer.Option("--lessons", help="Of ssr and uhd: pairs and documents to train on.")] = 500,
     encoder: options.EncoderName = None,
     lexicon: options.LexiconName = None,
     json: options.Json = False,
@@ -53,8 +55,9 @@ def reproduce(
 
     Sections: quality, limit (latent-terms only), fidelity, faithfulness, names, mismatch, cost, caps, idf, k, tuned,
     prune, zipf, categories; of imrnns: adapted, forms, deletion; of ssr: quality, limit, theory, k, long, losses,
-    latents, modes, growth, index. The tables of the last two papers are printed too. One that fails stands in the
-    report with its error, and the exit code says so.
+    latents, modes, growth, index; of uhd: quality, buckets, k, caps, prune, zipf, units, joint, speed, density, values,
+    of which units and joint need no lexicon. The tables of the last three papers are printed too. One that fails stands
+    in the report with its error, and the exit code says so.
     """
     from lexent.evaluation import measures as scoring
     from lexent.evaluation.reproduction import Sizes, Study
@@ -75,6 +78,7 @@ def reproduce(
             lexicon=lexicon,
             measures=tuple(str(measure) for measure in scoring.parse(measures)),
             split=split,
+            lexicons=not all(section.trains for section in sections),
             sizes=Sizes(
                 queries=queries,
                 tokens=sample,

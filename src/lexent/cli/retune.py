@@ -23,6 +23,8 @@ def retune(
     prune: options.Prune = None,
     adaptive_k: options.AdaptiveK = None,
     whole: options.Whole = None,
+    buckets: options.Buckets = None,
+    predicted: options.Predicted = None,
     json: options.Json = False,
 ) -> None:
     """Change how an index weighs, without encoding its documents again.
@@ -48,6 +50,8 @@ def retune(
         "prune": prune,
         "adaptive_k": adaptive_k,
         "whole": whole,
+        "buckets": options.weights_of(buckets),
+        "predicted": predicted,
     }
     given = {name: value for name, value in asked.items() if value is not None}
     if not given:

@@ -56,6 +56,15 @@ def tune(
     ] = None,
     encoder: options.EncoderName = None,
     lexicon: options.LexiconName = None,
+    predict: Annotated[
+        Path | None,
+        typer.Option(
+            "--predict",
+            metavar="DIR",
+            help="Learn instead how much the buckets of a uhd lexicon count for each query, and save the lexicon with "
+            "it to this folder; then use --predicted.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write the recipe to this .json file, for --recipe FILE."),
@@ -72,6 +81,11 @@ def tune(
 
     if out is not None and out.suffix != ".json":
         raise InputError(f'--out is a .json file; given: "{out}"; write for example --out {out.stem}.json')
+    if predict is not None:
+        _predict(
+            collections, recipe, predict, split=split, queries=queries, lexicon=lexicon, encoder=encoder, json=json
+        )
+        return
     with Meter("") as meter:
         found = tuning.tune(
             collections,
@@ -102,6 +116,47 @@ def tune(
     say_next(*lines)
 
 
+def _predict(
+    collections: list[str],
+    recipe: str,
+    out: Path,
+    *,
+    split: str,
+    queries: int | None,
+    lexicon: str | None,
+    encoder: str | None,
+    json: bool,
+) -> None:
+    from lexent.artifact import check_target
+    from lexent.cli.views import table
+    from lexent.evaluation import tuning
+    from lexent.lexicon import load
+    from lexent.recipes import get
+
+    check_target(out, kind="lexicon", overwrite=False)
+    whole = load(lexicon, recipe=get(recipe))
+    with Meter("") as meter:
+        given: dict[str, Any] = {"recipe": recipe, "split": split, "queries": queries, "lexicon": whole}
+        found = tuning.predict_buckets(collections, **given, encoder=encoder, progress=meter.update)
+    if found.predictor is not None:
+        whole.weighing(found.predictor).save(out)
+    if json:
+        kept = str(out) if found.predictor is not None else None
+        show_json({"values": found.values, "fixed": found.fixed, "p_value": found.p_value, "lexicon": kept})
+        return
+    show(
+        *table(["weights of buckets", "nDCG@10"], [[name, f"{value:.4f}"] for name, value in found.values.items()]), ""
+    )
+    gain = found.values["predicted"] - found.values["fixed"]
+    show(f"{found.queries:,} queries, each measured by what others taught; gain {gain:+.4f}, p {found.p_value:.3f}")
+    fixed = ",".join(f"{weight:g}" for weight in found.fixed)
+    if found.predictor is None:
+        show(f"queries gain nothing by weights of their own; fixed ones: --buckets {fixed}")
+        return
+    show(f"lexicon in {out}")
+    say_next(command("lexent", "eval", collections[0], "--recipe", recipe, "--lexicon", out, "--predicted"))
+
+
 def values_of(given: list[str] | None) -> dict[str, list[Any]]:
     """Values by setting, from --values "k1=1,2,4"."""
     found: dict[str, list[Any]] = {}
@@ -126,6 +181,8 @@ def flags(settings: dict[str, Any]) -> list[str]:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(f"{each:g}" for each in value) or "alike"
     return f"{value:g}" if isinstance(value, float) else str(value).lower()
 
 

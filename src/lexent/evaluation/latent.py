@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from lexent.evaluation import cache
 from lexent.evaluation.progress import Progress, counter
 from lexent.recipes import Recipe
-from lexent.types import Kind, SparseVectors, States
+from lexent.types import Kind, RowCodes, SparseVectors, States
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -89,16 +90,30 @@ def _represented(
 
     first = recipes[0]
     lexicon.check(encoder, level=first.level)
+    widest = max(recipes, key=lambda recipe: recipe.k_for(kind))
+    alike = len({replace(recipe, k=widest.k, query_k=None) for recipe in recipes}) == 1
+    sliced = len(recipes) > 1 and alike and lexicon.sae.config.architecture == "winners"
     parts: list[list[SparseVectors]] = [[] for _ in recipes]
     positions: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
     for rows, states in _states(texts, kind=kind, recipe=first, encoder=encoder, progress=progress, name=name):
         batch = [texts[row] for row in rows]
+        common: Any = {"kind": kind, "encoder": encoder, "lexicon": lexicon}
+        whole = pipeline.code(batch, states, **common, recipe=widest) if sliced else None
         for made, recipe in zip(parts, recipes, strict=True):
-            codes = pipeline.code(batch, states, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe)
+            if whole is not None:
+                codes = _strongest(whole, recipe.k_for(kind), buckets=lexicon.buckets)
+            else:
+                codes = pipeline.code(batch, states, **common, recipe=recipe)
             made.append(pool(codes, size=lexicon.size, how=recipe.pool))
         positions.append(rows)
     order = np.argsort(np.concatenate(positions), kind="stable")
     return [SparseVectors.concatenate(made, size=lexicon.size).take(order) for made in parts]
+
+
+def _strongest(codes: RowCodes, k: int, *, buckets: int) -> RowCodes:
+    """The k strongest winners of each state and bucket, which come strongest first."""
+    first = np.arange(codes.ids.shape[1]).reshape(buckets, -1)[:, :k].ravel()
+    return RowCodes(codes.ids[:, first], codes.values[:, first], codes.offsets)
 
 
 def _states(

@@ -27,11 +27,12 @@ class WordIndex:
     """None where no document has a word: bm25s cannot index that."""
 
     @staticmethod
-    def of(texts: Sequence[str]) -> WordIndex:
+    def of(texts: Sequence[str], *, backend: str = "numpy") -> WordIndex:
+        """backend: how bm25s computes, numpy or numba."""
         documents = words(texts)
         if not any(documents):
             return WordIndex(documents, None)
-        retriever = _library().BM25(method="lucene", k1=1.5, b=0.75)
+        retriever = _library().BM25(method="lucene", k1=1.5, b=0.75, backend=backend)
         retriever.index(documents, show_progress=False)
         return WordIndex(documents, retriever)
 

@@ -99,10 +99,10 @@ class Latent:
 
     def queries(self, collection: Collection, *, progress: Progress | None = None) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf: what `Searcher.top` takes."""
-        from lexent.weighting import as_query
+        from lexent.pipeline import as_asked
 
         vectors = self.pooled(list(collection.queries.values()), kind="query", progress=progress)
-        return as_query(vectors, self.recipe, buckets=self.lexicon.buckets)
+        return as_asked(vectors, self.lexicon, self.recipe)
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
         searcher = self.searcher(collection, progress=progress)
@@ -162,7 +162,8 @@ class Bench:
         self._source = encoder
         self._adapter = adapter
         self._encoder: Encoder | None = None
-        self._lexicons: dict[tuple[str, int, str], Lexicon] = {}
+        self._own: dict[str, Encoder] = {}
+        self._lexicons: dict[tuple[str, int, str, bool], Lexicon] = {}
         self.given: Lexicon | None = None
         if lexicon is not None:
             from lexent import lexicon as lexicons
@@ -171,21 +172,39 @@ class Bench:
 
     @property
     def encoder(self) -> Encoder:
-        """The given encoder, or that of the given lexicon, or the default."""
+        """The given encoder, or that of the given lexicon, or the default.
+
+        A lexicon whose encoder was trained with it keeps that one to itself: others use what it was made from.
+        """
         if self._encoder is None:
             from lexent import encoders
 
-            own = self.given.encoder_id if self.given is not None else encoders.DEFAULT
+            own = encoders.DEFAULT
+            if self.given is not None:
+                changed = self.given.own_encoder
+                own = self.given.encoder_id if changed is None else changed.base
             self._encoder = encoders.load(own if self._source is None else self._source)
         return self._encoder
+
+    def encoder_for(self, lexicon: Lexicon) -> Encoder:
+        """The encoder that a lexicon is used with here."""
+        if lexicon.own_encoder is None or self._source is not None:
+            return self.encoder
+        if lexicon.encoder_id not in self._own:
+            from lexent import encoders
+
+            self._own[lexicon.encoder_id] = encoders.load(lexicon.encoder_id)
+        return self._own[lexicon.encoder_id]
 
     def lexicon(self, recipe: Recipe) -> Lexicon:
         """The lexicon that a recipe is used with here."""
         from lexent import lexicon as lexicons
 
-        if self.given is not None and self.given.info.level == recipe.level:
-            return self.given
-        key = (recipe.level, recipe.k, recipe.match)
+        given = self.given
+        of_winners = given is not None and given.sae.config.architecture == "winners"
+        if given is not None and given.info.level == recipe.level and (recipe.winners or not of_winners):
+            return given
+        key = (recipe.level, recipe.k, recipe.match, recipe.winners)
         if key not in self._lexicons:
             self._lexicons[key] = lexicons.load(None, recipe=recipe)
         return self._lexicons[key]
@@ -233,5 +252,6 @@ class Bench:
                 "recipe that matches by those, for example latent-terms"
             )
         lexicon = self.lexicon(chosen)
-        lexicon.check(self.encoder, level=chosen.level)
-        return Latent(chosen, lexicon, self.encoder)
+        encoder = self.encoder_for(lexicon)
+        lexicon.check(encoder, level=chosen.level)
+        return Latent(chosen, lexicon, encoder)

@@ -63,9 +63,9 @@ class Trials:
 
     def queries(self, recipe: Recipe) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf."""
-        from lexent.weighting import as_query
+        from lexent.pipeline import as_asked
 
-        return as_query(self._represented(recipe, "query"), recipe, buckets=self.system.lexicon.buckets)
+        return as_asked(self._represented(recipe, "query"), self.system.lexicon, recipe)
 
     def run(self, recipe: Recipe) -> Run:
         """What the system's own `run` gives for the recipe."""

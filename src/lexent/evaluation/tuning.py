@@ -11,6 +11,7 @@ from typing import Any, Literal
 from lexent import recipes
 from lexent.errors import InputError
 from lexent.evaluation import measures as scoring
+from lexent.evaluation.bucket_training import LEVELS, Learned, learn
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Bench, EncoderLike, LexiconLike
@@ -115,16 +116,32 @@ def tune(
     start, sought = recipes.get(recipe), scoring.parse(measure)
     if len(sought) != 1:
         raise InputError(f'tuning goes by one measure; given: "{measure}"; write for example nDCG@10')
-    values = _values(start, over, grid, search)
     given = [collections] if isinstance(collections, str | Path | Collection) else list(collections)
     loaded = [_sampled(_train(source, split), queries) for source in given]
     if not loaded:
         raise InputError("no collection was given; name a BEIR folder that has a train split")
     bench = Bench(encoder=encoder, lexicon=lexicon)
     system = bench.latent(start)
+    values = _values(start, over, grid, search, buckets=system.lexicon.buckets)
     table = _Table([Trials(system, each, measures=measure, progress=progress) for each in loaded], str(sought[0]))
     best = (_by_grid if search == "grid" else _by_coordinates)(start, values, table.value, progress or _quiet)
     return table.outcome(start, best, over=tuple(values))
+
+
+def predict_buckets(
+    collections: Sequence[str | Path | Collection],
+    *,
+    recipe: str | Recipe = "uhd",
+    split: str = "train",
+    queries: int | None = None,
+    lexicon: LexiconLike = None,
+    encoder: EncoderLike = None,
+    progress: Progress | None = None,
+) -> Learned:
+    """Weights of buckets that depend on the query, learned on a train or dev split; a test split is refused."""
+    loaded = [_sampled(_train(source, split), queries) for source in collections]
+    system = Bench(encoder=encoder, lexicon=lexicon).latent(recipe)
+    return learn([(system, each) for each in loaded], progress=progress)
 
 
 class _Table:
@@ -202,13 +219,18 @@ def _quiet(what: str, done: int, total: int) -> None:
     """Nobody waits."""
 
 
-def _values(start: Recipe, over: Sequence[str] | None, grid: Grid | None, search: Search) -> dict[str, tuple[Any, ...]]:
+def _values(
+    start: Recipe, over: Sequence[str] | None, grid: Grid | None, search: Search, *, buckets: int
+) -> dict[str, tuple[Any, ...]]:
     """The values of each setting to try: its grid's and the recipe's own."""
     known = {**GRID, **(grid or {})}
+    if buckets > 1:
+        known["buckets"] = tuple(one for one in product(LEVELS, repeat=buckets) if max(one) == 1)
     names = list(dict.fromkeys(over or grid or OVER))
     for name in names:
         if name not in known:
-            raise InputError(f'cannot tune "{name}"; what can be tuned: {", ".join(GRID)}')
+            more = "; buckets with a lexicon that has several" if name == "buckets" else ""
+            raise InputError(f'cannot tune "{name}"; what can be tuned: {", ".join(GRID)}{more}')
     if search not in ("coordinate", "grid"):
         raise InputError(f'no search "{search}"; allowed: coordinate, grid')
     values = {name: tuple(dict.fromkeys((*known[name], start.setting(name)))) for name in names}

@@ -21,6 +21,8 @@ from lexent.artifact import MANIFEST, check_sizes, read_manifest
 from lexent.encoders.buckets import FOLDER as ENCODER
 from lexent.encoders.buckets import BucketParts
 from lexent.errors import ArtifactError, MismatchError, NotFoundError
+from lexent.lexicon.bucket_weights import FILE as BUCKET_WEIGHTS
+from lexent.lexicon.bucket_weights import BucketWeights
 from lexent.lexicon.concepts import Concept, Concepts
 from lexent.types import Level, Match, RowCodes, States
 
@@ -60,12 +62,14 @@ class Lexicon:
         *,
         whole: SparseAutoencoder | None = None,
         own_encoder: BucketParts | None = None,
+        bucket_weights: BucketWeights | None = None,
     ) -> None:
         """whole: codes the vector of a whole text; its latents are numbered from `token_size` on. own_encoder: the
-        encoder that was trained with it.
+        encoder that was trained with it. bucket_weights: how much its buckets count for a query.
         """
         self.sae = sae
         self.own_encoder = own_encoder
+        self.bucket_weights = bucket_weights
         self.whole = whole
         self.concepts = concepts
         self.info = info
@@ -125,7 +129,13 @@ class Lexicon:
 
     def renamed(self, concepts: Concepts, info: LexiconInfo | None = None) -> Lexicon:
         """The same codes under other names."""
-        return Lexicon(self.sae, concepts, info or self.info, whole=self.whole, own_encoder=self.own_encoder)
+        parts: Any = {"whole": self.whole, "own_encoder": self.own_encoder, "bucket_weights": self.bucket_weights}
+        return Lexicon(self.sae, concepts, info or self.info, **parts)
+
+    def weighing(self, bucket_weights: BucketWeights | None) -> Lexicon:
+        """The same codes and names with other weights of buckets."""
+        parts: Any = {"whole": self.whole, "own_encoder": self.own_encoder, "bucket_weights": bucket_weights}
+        return Lexicon(self.sae, self.concepts, self.info, **parts)
 
     def label(self, latent: int) -> str:
         return self.concepts[latent].label
@@ -188,6 +198,8 @@ class Lexicon:
                     self.whole.save(folder / WHOLE)
                 if self.own_encoder is not None:
                     self.own_encoder.save(folder / ENCODER)
+                if self.bucket_weights is not None:
+                    self.bucket_weights.save(folder)
                 self.concepts.save(folder)
                 if card:
                     (folder / CARD).write_text(card)
@@ -292,4 +304,8 @@ def load(lexicon: str | Path | Lexicon | None = None, *, recipe: Recipe | None =
         info = replace(info, encoder_id=name if folder == shipped().get(name) else str(folder))
     whole = SparseAutoencoder.load(folder / WHOLE) if (folder / WHOLE).is_dir() else None
     size = sae.config.d_sae + (whole.config.d_sae if whole is not None else 0)
-    return Lexicon(sae, Concepts.load(folder, size=size), info, whole=whole, own_encoder=own)
+    weights = None
+    if (folder / BUCKET_WEIGHTS).is_file():
+        weights = BucketWeights.load(folder, width=sae.config.width, buckets=sae.config.buckets)
+    names = Concepts.load(folder, size=size)
+    return Lexicon(sae, names, info, whole=whole, own_encoder=own, bucket_weights=weights)

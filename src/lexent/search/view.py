@@ -25,7 +25,7 @@ from lexent.search.results import AddedConcept, DenseHit, Hit, QueryConcept, Res
 from lexent.search.searcher import Masks, Searcher
 from lexent.search.token_rows import TokenRows
 from lexent.types import SparseVectors
-from lexent.weighting import as_query, bm25
+from lexent.weighting import bm25
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -191,13 +191,13 @@ class View:
         return [rows.steered(steer, lexicon=self.lexicon) for rows in found] if steer else found
 
     def _represent(self, queries: Sequence[str], steer: steering.Steer | None = None) -> SparseVectors:
-        from lexent.pipeline import represent
+        from lexent.pipeline import as_asked, represent
 
         recipe = self.recipe
 
         def make() -> SparseVectors:
             pooled = represent(queries, kind="query", encoder=self.encoder, lexicon=self.lexicon, recipe=recipe)
-            return as_query(pooled, recipe, buckets=self.lexicon.buckets)
+            return as_asked(pooled, self.lexicon, recipe)
 
         vectors = self._remembered(queries, make)
         return steering.steered(vectors, steer, lexicon=self.lexicon) if steer else vectors

@@ -115,7 +115,8 @@ class SharedLexicon(Lexicon):
     """A lexicon whose codes are made in the same thread, those of queries that come together in one go."""
 
     def __init__(self, lexicon: Lexicon, turns: Turns) -> None:
-        super().__init__(lexicon.sae, lexicon.concepts, lexicon.info, whole=lexicon.whole)
+        parts: Any = {"own_encoder": lexicon.own_encoder, "bucket_weights": lexicon.bucket_weights}
+        super().__init__(lexicon.sae, lexicon.concepts, lexicon.info, whole=lexicon.whole, **parts)
         self._plain, self._turns = lexicon, turns
 
     def codes(self, states: States, *, k: int) -> RowCodes:

@@ -44,10 +44,13 @@ def transform(vectors: SparseVectors, *, power: float, cap: int | None = None) -
     )
 
 
-def as_query(vectors: SparseVectors, recipe: Recipe, *, buckets: int = 1) -> SparseVectors:
+def as_query(
+    vectors: SparseVectors, recipe: Recipe, *, buckets: int = 1, weights: NDArray[np.float32] | None = None
+) -> SparseVectors:
     """Pooled queries as a recipe weighs them, before idf and steering: transformed and capped; all 1 where binary.
 
-    buckets: equal parts of the latents. Each is capped by itself, and weighed as the recipe says.
+    buckets: equal parts of the latents. Each is capped by itself, and weighed as the recipe says, or by
+    weights float32[n_vectors, buckets].
     """
     if recipe.buckets and len(recipe.buckets) != buckets:
         raise MismatchError(
@@ -58,6 +61,8 @@ def as_query(vectors: SparseVectors, recipe: Recipe, *, buckets: int = 1) -> Spa
     values = np.ones_like(found.values) if recipe.binary else found.values
     if recipe.buckets:
         values = values * np.array(recipe.buckets, np.float32)[found.ids // (vectors.size // buckets)]
+    if weights is not None:
+        values = values * np.repeat(weights.ravel(), np.diff(found.offsets))
     made = SparseVectors(found.ids, values, found.offsets[::buckets], vectors.size)
     return made if 0 not in recipe.buckets else _positive(made)
 

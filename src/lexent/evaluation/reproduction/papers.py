@@ -7,7 +7,7 @@ from typing import Literal
 
 from lexent.evaluation.analyses.table import Table
 
-PaperName = Literal["clsr", "latent-terms", "imrnns", "ssr"]
+PaperName = Literal["clsr", "latent-terms", "imrnns", "ssr", "uhd"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,4 +284,106 @@ SSR = Paper(
     },
 )
 
-PAPERS: dict[str, Paper] = {paper.name: paper for paper in (CLSR, LATENT_TERMS, IMRNNS, SSR)}
+UHD = Paper(
+    name="uhd",
+    title="UHD: winners of ultra-high-dimensional codes, binarised, in buckets",
+    source="Ultra-High Dimensional Sparse Representations with Binarization for Efficient Text Retrieval, EMNLP 2021; "
+    "an earlier version: arXiv 2104.07198",
+    recipes=("uhd", "uhd-real"),
+    setting="bert-base-uncased (768 dimensions), 81,920 units a bucket, 80 winners a token, buckets of layers 2 to 12, "
+    "trained on a quarter of the MS MARCO triples; MS MARCO dev and TREC CAR",
+    tables={
+        "quality": (
+            Table(
+                "MS MARCO dev, all passages ranked",
+                ("system", "MRR@10", "R@50", "R@200", "R@1000"),
+                (
+                    ("UHD, 6 buckets, binary, query cap 100", 0.3004, 0.7777, 0.8881, 0.9601),
+                    ("docTTTTTquery", 0.277, None, None, None),
+                    ("SparTerm", 0.2794, None, None, None),
+                    ("RepBERT", 0.304, None, None, None),
+                    ("ColBERT", 0.360, None, None, None),
+                    ("BM25", 0.187, None, None, None),
+                ),
+                "binary 0.3003 and real 0.3004 where both rank all passages",
+            ),
+        ),
+        "buckets": (
+            Table(
+                "MS MARCO dev, candidates ranked again, weights of layers 2, 4, 6, 8, 10, 12",
+                ("weights", "MRR@10"),
+                (
+                    ("all alike", 0.2708),
+                    ("from a grid: 0.66, 0, 0.33, 1, 0.33, 1", 0.2741),
+                    ("oracle: each query's best layer", 0.3962),
+                ),
+                "6 buckets of 8,192 units, 80 winners a token each, trained apart on 3 % of the triples",
+            ),
+        ),
+        "k": (
+            Table(
+                "winners a token",
+                ("k", "what the paper says"),
+                (("4 to 400", "trained once with 400, k may be another at use without loss"),),
+            ),
+        ),
+        "caps": (
+            Table(
+                "MS MARCO dev, by the units a query keeps",
+                ("at most", "MRR@10"),
+                (
+                    ("50", 0.2950),
+                    ("100", 0.3004),
+                    ("200", 0.2986),
+                    ("300", 0.2964),
+                    ("400", 0.2929),
+                    ("all, about 1,200", 0.2899),
+                ),
+                "on TREC CAR 300 is best: MRR@10 0.3732",
+            ),
+        ),
+        "units": (
+            Table(
+                "units of a bucket",
+                ("units", "what the paper says"),
+                (("8,192, 24,576, 49,152, 81,920", "quality rises with n at the same k"),),
+            ),
+        ),
+        "joint": (
+            Table(
+                "MS MARCO dev, candidates ranked again",
+                ("buckets", "units", "k", "MRR@10"),
+                (
+                    ("six, trained apart", "6 x 8,192", "6 x 80", 0.2708),
+                    ("six, trained together", "6 x 8,192", "6 x 80", 0.2558),
+                    ("one", "49,152", "480", 0.2618),
+                ),
+                "trained on 3 % of the triples",
+            ),
+        ),
+        "speed": (
+            Table(
+                "MS MARCO, ms a query on 24 cores",
+                ("system", "ms"),
+                (("UHD, one bucket", "63"), ("BM25", "62")),
+            ),
+        ),
+        "density": (
+            Table(
+                "length of texts",
+                ("texts", "what the paper says"),
+                (("queries", "active units keep growing with length"), ("passages", "they saturate")),
+            ),
+        ),
+        "values": (
+            Table(
+                "values at length 1",
+                ("mean", "sd", "sd, relative"),
+                (("0.11169", "0.00182", "0.016"),),
+                "80 winners that are all alike would have 0.11180",
+            ),
+        ),
+    },
+)
+
+PAPERS: dict[str, Paper] = {paper.name: paper for paper in (CLSR, LATENT_TERMS, IMRNNS, SSR, UHD)}

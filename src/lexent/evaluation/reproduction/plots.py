@@ -113,15 +113,39 @@ def panels(found: Sequence[tuple[str, Mapping[str, Points]]], *, x_label: str) -
         return sheet.svg(", ".join(title for title, _ in found))
 
 
+def trends(found: Mapping[str, Points], *, x_label: str, y_label: str) -> str:
+    """A line a series where both axes are logarithmic."""
+    with Sheet(WIDE, 3.2) as sheet:
+        axes = sheet.axes[0]
+        for place, (name, points) in enumerate(found.items()):
+            mark = f"-{MARKERS[place % len(MARKERS)]}"
+            axes.plot(*zip(*sorted(points), strict=True), mark, color=colour(name, place), label=name)
+        _plain_logs(axes)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        sheet.legend()
+        return sheet.svg(f"{y_label} against {x_label}")
+
+
+def histogram(found: Mapping[str, Points], *, x_label: str, y_label: str) -> str:
+    """A stepped line a series: where each bar begins, and its height."""
+    with Sheet(WIDE, 3.0) as sheet:
+        axes = sheet.axes[0]
+        for place, (name, points) in enumerate(found.items()):
+            axes.step(*zip(*points, strict=True), where="post", color=colour(name, place), label=name)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        axes.set_ylim(bottom=0)
+        sheet.legend()
+        return sheet.svg(f"{y_label} by {x_label}")
+
+
 def rank_frequency(found: Mapping[str, Points]) -> str:
     with Sheet(WIDE, 3.6) as sheet:
         axes = sheet.axes[0]
         for place, (name, points) in enumerate(found.items()):
             axes.plot(*zip(*points, strict=True), color=colour(name, place), label=name)
-        _plain_log(axes)
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(axes.xaxis.get_major_formatter())
-        axes.minorticks_off()
+        _plain_logs(axes)
         axes.set_xlabel("rank of the term")
         axes.set_ylabel("documents that have it")
         sheet.legend()
@@ -217,6 +241,14 @@ def _plain_log(axes: Any) -> None:
 
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.minorticks_off()
+
+
+def _plain_logs(axes: Any) -> None:
+    """Both axes so."""
+    _plain_log(axes)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(axes.xaxis.get_major_formatter())
     axes.minorticks_off()
 
 

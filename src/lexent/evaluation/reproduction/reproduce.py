@@ -39,12 +39,23 @@ class Outcome:
 
 def every_section(paper: str) -> tuple[Section, ...]:
     """The sections of a paper's report, in order."""
-    from lexent.evaluation.reproduction import adapting, codes, losses, retrieval, token_index, token_match
+    from lexent.evaluation.reproduction import (
+        activity,
+        adapting,
+        codes,
+        counts,
+        latency,
+        losses,
+        retrieval,
+        token_index,
+        token_match,
+        units,
+    )
 
     first = ("quality", "limit", "fidelity", "faithfulness", "names")
     found = {
         section.name: section
-        for module in (retrieval, codes, adapting, token_match, losses, token_index)
+        for module in (counts, retrieval, codes, adapting, token_match, losses, token_index, units, latency, activity)
         for section in module.SECTIONS
         if paper in section.papers
     }

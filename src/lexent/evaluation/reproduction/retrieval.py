@@ -90,6 +90,12 @@ def _tuned(study: Study) -> Result:
     return analysed(published(study.collection, system, **common) for system in study.systems)
 
 
+def _frequencies(study: Study) -> Result:
+    # Units that are counted and units that are weighed are the same.
+    systems = study.systems[:1] if study.paper.name == "uhd" else study.systems
+    return analysed([zipf(study.collection, systems, progress=study.progress)])
+
+
 def score_bars(result: Result) -> list[Figure]:
     measure = next(iter(result["values"]["dense"]))
     values = {name: means[measure] for name, means in result["values"].items()}
@@ -120,7 +126,7 @@ def _costs(result: Result) -> list[Figure]:
     return [Figure(draw, f"{measure} against the work of a query; further left is cheaper")]
 
 
-def _swept(result: Result, x_label: str, *, log: bool = True) -> list[Figure]:
+def swept(result: Result, x_label: str, *, log: bool = True) -> list[Figure]:
     """Lines over the number in each row's label; a row without one, where all are kept, is a level."""
     lines: dict[str, list[tuple[float, float]]] = {}
     levels: dict[str, float] = {}
@@ -201,7 +207,7 @@ SECTIONS = (
         "Concepts a document keeps",
         "How many concepts a document are enough?",
         partial(_each, caps),
-        figures=partial(_swept, x_label="concepts a document keeps"),
+        figures=partial(swept, x_label="concepts a document keeps"),
     ),
     Section(
         "idf",
@@ -214,7 +220,7 @@ SECTIONS = (
         "Concepts a state is coded with",
         "How does quality change with k, for one lexicon?",
         partial(_each, ks),
-        figures=partial(_swept, x_label="k, concepts a state"),
+        figures=partial(swept, x_label="k, concepts a state"),
         reading="One lexicon used with several k; the papers train a lexicon for each.",
     ),
     Section(
@@ -229,14 +235,16 @@ SECTIONS = (
         "Without the most frequent concepts",
         "Can queries ignore the most frequent concepts?",
         partial(_each, pruning),
-        figures=partial(_swept, x_label="percent of the concepts left out", log=False),
+        figures=partial(swept, x_label="percent of the concepts left out", log=False),
+        papers=("clsr", "latent-terms", "uhd"),
     ),
     Section(
         "zipf",
         "Rank and frequency",
         "Are concepts spread over documents as words are?",
-        lambda study: analysed([zipf(study.collection, study.systems, progress=study.progress)]),
+        _frequencies,
         figures=_zipf,
+        papers=("clsr", "latent-terms", "uhd"),
     ),
     Section(
         "categories",

@@ -38,6 +38,8 @@ class Section:
     papers: tuple[str, ...] = ("clsr", "latent-terms")
     every: bool = False
     """Whether it measures the other recipes too, beside the paper's."""
+    trains: bool = False
+    """Whether it trains the lexicons that it measures, and needs no other."""
     sizes: tuple[str, ...] = ()
     """Of `Sizes`, those that its result depends on."""
     version: int = 1

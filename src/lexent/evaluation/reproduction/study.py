@@ -76,13 +76,15 @@ class Study:
         measures: tuple[str, ...] = ("nDCG@10", "R@100"),
         split: str = "test",
         sizes: Sizes | None = None,
+        lexicons: bool = True,
         progress: Progress | None = None,
     ) -> Study:
+        """lexicons: whether the paper's recipes are looked at; sections that train lexicons of their own need none."""
         if paper not in PAPERS:
             raise NotFoundError(f'no paper "{paper}"; papers: {", ".join(PAPERS)}')
         chosen = PAPERS[paper]
         bench = Bench(encoder=encoder, lexicon=lexicon)
-        own = [bench.recipe(name) for name in chosen.recipes]
+        own = [bench.recipe(name) for name in chosen.recipes] if lexicons else []
         loaded = load(collection, split=split)
         return Study(
             paper=chosen,
@@ -90,7 +92,7 @@ class Study:
             collection=loaded,
             bench=bench,
             systems=tuple(each for each in own if isinstance(each, Latent)),
-            others=() if chosen.name == "ssr" else tuple(_others(bench, chosen)),
+            others=() if chosen.name in ("ssr", "uhd") else tuple(_others(bench, chosen)),
             measures=measures,
             content=_content(loaded),
             sizes=sizes or Sizes(),
@@ -128,7 +130,7 @@ class Study:
             "collection": (self.collection.name, self.collection.split),
             "content": self.content,
             "encoder": self.encoder.fingerprint,
-            "systems": [(system.name, system.recipe.to_dict(), system.lexicon.hash) for system in latent],
+            "systems": [(system.name, system.recipe.to_dict(), _hash(system)) for system in latent],
             "names": [_names(system) for system in self.systems] if section in ("names", "categories") else None,
             "measures": self.measures,
             "sizes": {name: getattr(self.sizes, name) for name in sizes},
@@ -174,6 +176,12 @@ def _others(bench: Bench, paper: Paper) -> list[Latent]:
 def _able(system: TokenMatch) -> bool:
     """Whether its lexicon has what the recipe codes: not every one has concepts of whole texts."""
     return not system.recipe.whole or system.lexicon.whole is not None
+
+
+def _hash(system: Latent | TokenMatch) -> str:
+    """Changes when codes would, also where its encoder was trained with it."""
+    lexicon = system.lexicon
+    return lexicon.hash if lexicon.own_encoder is None else f"{lexicon.hash} {lexicon.encoder_fingerprint}"
 
 
 def _names(system: Latent) -> str:

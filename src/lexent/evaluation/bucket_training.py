@@ -1,0 +1,200 @@
+"""Weights of buckets, learned on train queries: fixed ones from a grid, and ones that depend on the query.
+
+Both are measured on queries that they were not learned from (five folds), beside the oracle that takes each query's
+best bucket. Those that depend on the query are kept only where they gain there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.errors import InputError
+from lexent.evaluation import measures as scoring
+from lexent.lexicon.bucket_weights import BucketWeights, features
+
+if TYPE_CHECKING:
+    from lexent.evaluation.collections import Collection
+    from lexent.evaluation.progress import Progress
+    from lexent.evaluation.systems import Latent
+
+LEVELS = (0.0, 0.33, 0.66, 1.0)
+"""Weights of a bucket that are tried: the paper's."""
+DEPTH = 100
+"""Documents of each bucket, and of all, that a query is learned on."""
+FOLDS = 5
+PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""Weight of the squared parameters, against the loss of a query; the best is taken."""
+STEPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """Queries with candidates and what each bucket says of them."""
+
+    features: NDArray[np.float32]  # [n, n_features]
+    scores: NDArray[np.float32]  # [n, candidates, buckets]
+    gains: NDArray[np.float32]  # [n, candidates]: 1 where relevant
+    ideal: NDArray[np.float64]  # [n]: the best DCG@10 there could be
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """nDCG@10 on queries that nothing was learned from, and what was learned from all of them."""
+
+    fixed: tuple[float, ...]
+    """The best weights of the grid, on all queries."""
+    predictor: BucketWeights | None
+    """None where it gains nothing."""
+    values: dict[str, float]
+    """equal, fixed, predicted and oracle; and each bucket alone."""
+    p_value: float
+    """Paired t-test of predicted against fixed."""
+    queries: int
+
+
+def learn(systems: Sequence[tuple[Latent, Collection]], *, seed: int = 0, progress: Progress | None = None) -> Learned:
+    """From train queries of one or more collections. All systems have the same lexicon and recipe."""
+    lexicon = systems[0][0].lexicon
+    if lexicon.buckets < 2:
+        raise InputError(f'the lexicon "{lexicon.name}" has one bucket; weights of buckets are for those with several')
+    lessons = _joined([lessons_of(system, collection, progress=progress) for system, collection in systems])
+    n = len(lessons.features)
+    if n < 2 * FOLDS:
+        raise InputError(f"there are {n} queries to learn from; allowed: {2 * FOLDS} or more")
+    fold = np.random.default_rng(seed).permutation(n) % FOLDS
+    ones = np.ones((n, lexicon.buckets), np.float32)
+    fixed = np.empty_like(ones)
+    predicted = {penalty: np.empty_like(ones) for penalty in PENALTIES}
+    for number in range(FOLDS):
+        inside, outside = _taken(lessons, fold != number), fold == number
+        best = _grid(inside)
+        fixed[outside] = best
+        for penalty in PENALTIES:
+            found = _fit(inside, best, penalty=penalty, seed=seed)
+            predicted[penalty][outside] = found.of(lessons.features[outside])
+        if progress is not None:
+            progress("weights of buckets", number + 1, FOLDS)
+    by_penalty = {penalty: _ndcg(lessons, weights) for penalty, weights in predicted.items()}
+    chosen = max(by_penalty, key=lambda penalty: float(by_penalty[penalty].mean()))
+    alone = [_ndcg(lessons, ones * (np.arange(lexicon.buckets) == place)) for place in range(lexicon.buckets)]
+    ours, theirs = by_penalty[chosen], _ndcg(lessons, fixed)
+    values = {
+        "equal": float(_ndcg(lessons, ones).mean()),
+        "fixed": float(theirs.mean()),
+        "predicted": float(ours.mean()),
+        "oracle": float(np.max(alone, axis=0).mean()),
+        **{f"bucket {place}": float(each.mean()) for place, each in enumerate(alone)},
+    }
+    final = _grid(lessons)
+    gains = values["predicted"] > values["fixed"]
+    predictor = None
+    if gains:
+        facts = {"queries": n, "penalty": chosen, "fixed": [float(w) for w in final], "values": values}
+        predictor = replace(_fit(lessons, final, penalty=chosen, seed=seed), facts=facts)
+    p = scoring.p_value(*({str(at): float(v) for at, v in enumerate(one)} for one in (ours, theirs)))
+    return Learned(tuple(float(w) for w in final), predictor, values, p, n)
+
+
+def lessons_of(system: Latent, collection: Collection, *, progress: Progress | None = None) -> Lessons:
+    """What the buckets say of the documents that any of them, or all together, put first."""
+    from lexent.weighting import as_query
+
+    recipe, lexicon = replace(system.recipe, buckets=(), predicted=False), system.lexicon
+    buckets, size = lexicon.buckets, lexicon.size // lexicon.buckets
+    pooled = system.pooled(list(collection.queries.values()), kind="query", progress=progress)
+    asked = as_query(pooled, recipe, buckets=buckets).to_scipy().tocsc()
+    known = system.pooled(collection.texts, kind="document", progress=progress).to_scipy().tocsc()
+    if recipe.binary:
+        known.data[:] = 1
+    parts = [slice(place * size, (place + 1) * size) for place in range(buckets)]
+    ours, theirs = ([whole[:, part].tocsr() for part in parts] for whole in (asked, known))
+    place_of = {document.id: place for place, document in enumerate(collection.documents)}
+    width = min(DEPTH, len(place_of)) * (buckets + 1)
+    scores = np.zeros((len(pooled), width, buckets), np.float32)
+    gains, ideal = np.zeros((len(pooled), width), np.float32), np.zeros(len(pooled))
+    for row, query in enumerate(collection.queries):
+        each = np.stack(
+            [np.asarray((one @ ours[place][row].T).todense()).ravel() for place, one in enumerate(theirs)], 1
+        )
+        top = min(DEPTH, len(each))
+        lists = [*each.T, each.sum(axis=1)]
+        found = np.unique(np.concatenate([np.argsort(-one, kind="stable")[:top] for one in lists]))
+        relevant = {place_of[id] for id, grade in collection.qrels[query].items() if grade > 0 and id in place_of}
+        scores[row, : len(found)] = each[found]
+        gains[row, : len(found)] = np.isin(found, sorted(relevant))
+        ideal[row] = _DISCOUNTS[: len(relevant)].sum()
+    scores /= np.maximum(scores.sum(axis=2).max(axis=1), 1e-9)[:, None, None]  # queries of all lengths alike
+    return Lessons(features(pooled, lexicon.sae), scores, gains, ideal)
+
+
+_DISCOUNTS: NDArray[np.float64] = 1 / np.log2(np.arange(10) + 2)
+
+
+def _ndcg(lessons: Lessons, weights: NDArray[Any]) -> NDArray[np.float64]:
+    """float64[n]: nDCG@10 of each query under weights [n, buckets]."""
+    total = np.einsum("ncb,nb->nc", lessons.scores, weights.astype(np.float32))
+    best = np.argsort(-total, axis=1, kind="stable")[:, :10]
+    found = np.take_along_axis(lessons.gains, best, axis=1) @ _DISCOUNTS[: best.shape[1]]
+    values: NDArray[np.float64] = found / np.maximum(lessons.ideal, 1e-9)
+    return values
+
+
+def _grid(lessons: Lessons) -> NDArray[np.float32]:
+    """The weights of the grid with the highest mean; of equal ones, those nearest to all alike."""
+    buckets = lessons.scores.shape[2]
+    tried = [np.array(one, np.float32) for one in product(LEVELS, repeat=buckets) if max(one) == 1]
+    tried.sort(key=lambda one: float(np.square(1 - one).sum()))
+    n = len(lessons.features)
+    values = [float(_ndcg(lessons, np.broadcast_to(one, (n, buckets))).mean()) for one in tried]
+    return tried[int(np.argmax(values))]
+
+
+def _fit(lessons: Lessons, fixed: NDArray[np.float32], *, penalty: float, seed: int) -> BucketWeights:
+    """Weights that put a query's documents first among its candidates; where nothing is known, the fixed ones."""
+    import torch
+
+    torch.manual_seed(seed)
+    given, scores, gains = (torch.from_numpy(part) for part in (lessons.features, lessons.scores, lessons.gains))
+    kept = gains.sum(dim=1) > 0
+    given, scores, gains = given[kept], scores[kept], gains[kept]
+    base = torch.from_numpy(np.log(np.maximum(fixed, 0.05)))
+    rows = torch.zeros(given.shape[1], scores.shape[2], requires_grad=True)
+    bias = torch.zeros(scores.shape[2], requires_grad=True)
+    sharp = torch.tensor(3.0, requires_grad=True)  # the logarithm of what scores are multiplied by
+    absent = scores.sum(dim=2) == 0
+    optimizer = torch.optim.Adam([rows, bias, sharp], lr=0.02)
+    for _ in range(STEPS):
+        weights = torch.softmax(base + bias + given @ rows, dim=1)
+        logits = (sharp.exp() * torch.einsum("ncb,nb->nc", scores, weights)).masked_fill(absent, -1e4)
+        chance = torch.log_softmax(logits, dim=1)
+        loss = -(chance * gains).sum(dim=1).div(gains.sum(dim=1)).mean()
+        total = loss + penalty * (rows.square().sum() + bias.square().sum())
+        optimizer.zero_grad()
+        torch.autograd.backward(total)
+        optimizer.step()
+    found = (base + bias).detach().numpy().astype(np.float32)
+    return BucketWeights(rows.detach().numpy().astype(np.float32), found)
+
+
+def _taken(lessons: Lessons, which: NDArray[np.bool_]) -> Lessons:
+    return Lessons(lessons.features[which], lessons.scores[which], lessons.gains[which], lessons.ideal[which])
+
+
+def _joined(parts: Sequence[Lessons]) -> Lessons:
+    width = max(part.gains.shape[1] for part in parts)
+
+    def wide(array: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.pad(array, [(0, 0), (0, width - array.shape[1]), *([(0, 0)] * (array.ndim - 2))])
+
+    return Lessons(
+        np.concatenate([part.features for part in parts]),
+        np.concatenate([wide(part.scores) for part in parts]),
+        np.concatenate([wide(part.gains) for part in parts]),
+        np.concatenate([part.ideal for part in parts]),
+    )
