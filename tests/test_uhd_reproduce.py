@@ -1,0 +1,264 @@
+"""The report on UHD: its sections, what they agree on, weights of buckets, and small lexicons that it trains."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from commands import good, run
+from lexent import recipes
+from lexent.encoders import load as load_encoder
+from lexent.encoders.encoder import encode
+from lexent.evaluation import evaluate, latent
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.reproduction import Sizes, Study, reproduce
+from lexent.evaluation.reproduction.activity import _by_length, _spread
+from lexent.evaluation.reproduction.counts import layers_of, train_split
+from lexent.evaluation.reproduction.latency import _raced
+from lexent.evaluation.reproduction.reproduce import every_section
+from lexent.evaluation.reproduction.units import _bucket, _config, _trained
+from lexent.evaluation.systems import Bench
+from lexent.lexicon.uhd import train_uhd
+from small import documents
+from test_encoders import small_model
+from test_fidelity import collection
+from test_uhd import SMALL, pairs, vectors
+
+pytest.importorskip("matplotlib")
+
+SIZES = Sizes(tokens=60, latents=48, steps=4, lessons=40)
+NAMES = ["quality", "buckets", "k", "caps", "prune", "zipf", "units", "joint", "speed", "density", "values"]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("base")
+    small_model(folder, "bert").save_pretrained(str(folder / "model"))
+    return str(folder / "model")
+
+
+@pytest.fixture(scope="module")
+def trained(base: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lexicon of two buckets, each with a copy of the encoder."""
+    out = tmp_path_factory.mktemp("trained") / "winners"
+    config = replace(SMALL, d_sae=256, layers=(1, 2))
+    train_uhd([one.content for one in documents()], pairs(), out=out, encoder=base, config=config, bits=8)
+    return out
+
+
+def study(lexicon: Path, whole: Any = None, **settings: Any) -> Study:
+    return Study.of("uhd", whole or collection(60), **{"lexicon": lexicon, "sizes": SIZES, **settings})
+
+
+@pytest.fixture(scope="module")
+def report(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    found = reproduce(study(trained), tmp_path_factory.mktemp("report") / "uhd.html", command="lexent reproduce uhd")
+    assert found.failed == {}
+    return found.page, json.loads(found.data.read_text())["sections"]
+
+
+def test_every_section_is_made(report: tuple[Path, Any]) -> None:
+    text, sections = report[0].read_text(), report[1]
+    assert list(sections) == NAMES == [section.name for section in every_section("uhd")]
+    for name in NAMES:
+        assert sections[name]["result"], name
+        assert f'<section id="{name}">' in text
+    assert "0.11169" in text
+    assert "0.3962" in text
+    assert text.count("<svg") >= 11
+
+
+def test_quality_is_what_evaluate_finds(report: tuple[Path, Any], trained: Path) -> None:
+    result = report[1]["quality"]["result"]
+    found = evaluate(collection(60), recipe=["uhd", "uhd-real"], lexicon=trained)
+    assert set(result["values"]) == {"uhd", "uhd-real", "dense", "bm25"}
+    for name, values in result["values"].items():
+        assert values == pytest.approx(found.systems[name])
+    assert set(result["binary_p"]) == {"nDCG@10", "R@100"}
+
+
+def test_sections_agree_with_each_other(report: tuple[Path, Any]) -> None:
+    """The same search by several ways to it."""
+    results = {name: section["result"] for name, section in report[1].items()}
+    for system in ("uhd", "uhd-real"):
+        expected = pytest.approx(results["quality"]["values"][system])
+        of_buckets = next(part for part in results["buckets"]["parts"] if part["system"] == system)
+        assert of_buckets["rows"][0]["values"] == expected
+        of_caps = next(part for part in results["caps"]["parts"] if part["system"] == f"{system}, 16 a token")
+        assert of_caps["rows"][-1]["values"] == expected
+        assert {row["name"]: row["values"] for row in results["speed"]["rows"]}[system] == expected
+        of_prune = next(part for part in results["prune"]["parts"] if part["system"] == system)
+        assert of_prune["rows"][0]["values"] == expected
+    *_, alone = results["k"]["parts"]
+    assert alone["system"] == "uhd, queries alone"
+    expected = pytest.approx(results["quality"]["values"]["uhd"])
+    assert {row["label"]: row["values"] for row in alone["rows"]}["k 16"] == expected
+    assert [row["label"] for row in results["k"]["parts"][0]["rows"]] == ["k 4", "k 8", "k 20", "k 40", "k 80", "k 160"]
+
+
+def test_a_cap_bounds_what_queries_and_documents_keep(report: tuple[Path, Any]) -> None:
+    *queries, documents_ = report[1]["caps"]["result"]["parts"]
+    assert [part["system"] for part in queries] == [
+        f"{name}, {k} a token" for name in ("uhd", "uhd-real") for k in (80, 16)
+    ]
+    for part in queries:
+        assert [row["label"] for row in part["rows"]][:2] == ["at most 50", "at most 100"]
+        assert part["rows"][0]["query_length"] <= 2 * 50  # in each of two buckets
+        assert part["rows"][-1]["query_length"] >= part["rows"][0]["query_length"]
+    assert documents_["rows"][0]["document_length"] == 100
+
+
+def test_buckets_alone_and_their_oracle(report: tuple[Path, Any], trained: Path) -> None:
+    parts = report[1]["buckets"]["result"]["parts"]
+    assert [row["label"] for row in parts[0]["rows"]] == [
+        "all alike", "layer 1 alone", "layer 2 alone", "oracle: each query's best bucket",
+    ]  # fmt: skip
+    assert "no train split" in parts[0]["note"]
+    for part in parts:
+        _, first, second, oracle = (row["values"]["nDCG@10"] for row in part["rows"])
+        assert oracle >= max(first, second)
+        recipe = Bench(lexicon=trained).latent(part["system"]).recipe.having(buckets=(0.0, 1.0))
+        found = evaluate(collection(60), recipe=replace(recipe, name="second"), lexicon=trained, baselines=[])
+        assert second == pytest.approx(found.systems["second"]["nDCG@10"])
+
+
+def test_counting_is_smaller_and_every_search_is_timed(report: tuple[Path, Any]) -> None:
+    rows = {row["name"]: row for row in report[1]["speed"]["result"]["rows"]}
+    assert set(rows) == {
+        *("uhd", "uhd, query cap 100", "uhd-real", "uhd-real, query cap 100", "bm25s, numba", "bm25s, numpy")
+    }
+    assert all(row["ms"] > 0 for row in rows.values())
+    assert rows["uhd"]["bytes"] < rows["uhd-real"]["bytes"]
+    assert rows["uhd"]["postings"] == rows["uhd-real"]["postings"]
+    calls: list[tuple[str, int]] = []
+    times = _raced([lambda row: calls.append(("a", row)), lambda row: calls.append(("b", row))], 2)
+    assert times.shape == (2, 2)
+    assert calls[2:6] == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+
+
+def test_active_units_are_counted_by_length(report: tuple[Path, Any], trained: Path) -> None:
+    result = report[1]["density"]["result"]
+    assert [part["name"] for part in result["parts"]] == ["documents", "queries, 80 a token", "queries, 16 a token"]
+    of_documents = result["parts"][0]["rows"]
+    assert sum(row["texts"] for row in of_documents) == 60
+    tokens = [row["tokens"] for row in of_documents]
+    assert tokens == sorted(tokens)
+    system = Bench(lexicon=trained).latent("uhd")
+    active = np.diff(system.pooled(collection(60).texts, kind="document").offsets)
+    assert np.average([row["active"] for row in of_documents], weights=[row["texts"] for row in of_documents]) == (
+        pytest.approx(active.mean())
+    )
+    found = _by_length(np.array([5, 1, 9]), np.array([50, 10, 90]))
+    assert [(row["tokens"], row["active"]) for row in found] == [(1, 10), (5, 50), (9, 90)]
+
+
+def test_spread_of_values() -> None:
+    alike = _spread(np.full(160, 3.0, np.float32), np.repeat([0, 1], 80))
+    assert alike["unit_mean"] == pytest.approx(80**-0.5)
+    assert (alike["relative_sd"], alike["unit_sd"]) == pytest.approx((0, 0), abs=1e-6)
+    loud = _spread(np.array([1, 3, 10, 30], np.float32), np.array([7, 7, 2, 2]))
+    assert loud["relative_sd"] == pytest.approx(0.5)  # 0.5 and 1.5 of each mean
+    assert sum(share for _, share in loud["histogram"]) == pytest.approx(1)
+    assert {round(edge, 2): share for edge, share in loud["histogram"]}[0.5] == pytest.approx(0.5)
+
+
+def test_winners_of_several_k_are_those_of_one_coding(base: str) -> None:
+    """A sweep over k codes once; what it keeps is what each k gives by itself."""
+    whole = Study.of("uhd", collection(60), encoder=base, sizes=SIZES, lexicons=False)
+    apart = _config(whole, units=64, k=12, rank=2, layers=(1, 2), start="random")  # so that no two units are alike
+    lexicon, encoder, _ = _trained(whole, pairs(), [apart])
+    several = [recipes.get("uhd").having(k=k, query_k=None) for k in (3, 12, 7)]
+    parts: Any = {"lexicon": lexicon, "encoder": encoder, "progress": None, "name": ""}
+    texts = [one.content for one in documents(9)]
+    found = latent._represented(texts, kind="query", recipes=several, **parts)
+    for recipe, one in zip(several, found, strict=True):
+        (alone,) = latent._represented(texts, kind="query", recipes=[recipe], **parts)
+        assert len(alone.ids) > 0
+        assert (one.ids == alone.ids).all()
+        assert (one.values == alone.values).all()
+        assert (one.offsets == alone.offsets).all()
+
+
+def test_small_lexicons_are_as_they_are_called(report: tuple[Path, Any], base: str) -> None:
+    units = report[1]["units"]["result"]
+    assert [row["units"] for row in units["rows"]] == [16, 24, 48, 96, 192]
+    assert "no train split" in units["where"]
+    joint = report[1]["joint"]["result"]
+    assert [row["name"] for row in joint["rows"]] == [
+        *("one bucket, layer 2", "two, trained together", "two, trained apart"),
+        *("of those, layer 1 alone", "of those, layer 2 alone"),
+    ]
+    assert joint["rows"][0]["p"] is None
+    whole = Study.of("uhd", collection(60), encoder=base, sizes=SIZES, lexicons=False)
+    config = _config(whole, units=32, k=4, rank=2)
+    together, _, _ = _trained(whole, pairs(), [replace(config, layers=(1, 2))])
+    apart, _, _ = _trained(whole, pairs(), [replace(config, layers=(layer,)) for layer in (1, 2)])
+    assert (together.buckets, together.size, together.sae.config.k) == (2, 64, 4)
+    assert apart.sae.config == together.sae.config
+    assert apart.encoder_fingerprint != together.encoder_fingerprint
+    frozen, same, _ = _trained(whole, pairs(), [replace(config, rank=0)])
+    assert same is whole.encoder
+    states = encode(same, ["dough oven"], kind="document")
+    assert frozen.codes(states, k=4).ids.shape == (len(states.values), 4)
+    second = _bucket(vectors({0: 9.0, 4: 2.0, 7: 1.0}, {}, {5: 3.0}, size=8), 1, 2)
+    assert (second.ids.tolist(), second.offsets.tolist(), second.size) == ([0, 3, 1], [0, 2, 2, 3], 4)
+
+
+def folder_of(whole: Collection, place: Path, *, train: int) -> Path:
+    """A BEIR folder; the first queries are its train split."""
+    (place / "qrels").mkdir(parents=True)
+    rows = [{"_id": doc.id, "title": doc.title, "text": doc.text} for doc in whole.documents]
+    (place / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    queries = [{"_id": id, "text": text} for id, text in whole.queries.items()]
+    (place / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)) + "\n")
+    names = list(whole.queries)
+    for split, chosen in (("train", names[:train]), ("test", names[train:])):
+        judged = [f"{query}\t{doc}\t1" for query in chosen for doc in whole.qrels[query]]
+        (place / "qrels" / f"{split}.tsv").write_text("query-id\tcorpus-id\tscore\n" + "\n".join(judged) + "\n")
+    return place
+
+
+def test_weights_are_learned_from_the_train_split_alone(trained: Path, tmp_path: Path) -> None:
+    whole = collection(40)
+    queries = {f"{query}-{at}": f"{text} {at}" for query, text in whole.queries.items() for at in range(6)}
+    qrels = {name: whole.qrels[name.rsplit("-", 1)[0]] for name in queries}
+    place = folder_of(replace(whole, queries=queries, qrels=qrels), tmp_path / "c", train=14)
+    chosen = study(trained, place)
+    taught = train_split(chosen)
+    assert taught is not None
+    assert set(taught.queries) == set(list(queries)[:14])
+    assert not set(taught.queries) & set(chosen.collection.queries)
+    found = reproduce(chosen, tmp_path / "r", only=["buckets"])
+    assert found.failed == {}
+    part = json.loads(found.data.read_text())["sections"]["buckets"]["result"]["parts"][0]
+    assert "14 train queries" in part["note"]
+    assert any(row["label"].startswith("fixed: ") for row in part["rows"])
+    assert train_split(study(trained)) is None
+
+
+def test_sections_that_train_need_no_lexicon_and_others_say_so(base: str, tmp_path: Path) -> None:
+    place = folder_of(collection(40), tmp_path / "c", train=2)
+    words = ["reproduce", "uhd", place, "--encoder", base, "--out", tmp_path / "r.html"]
+    sizes = ["--steps", 2, "--latents", 32, "--lessons", 20, "--sample", 40]
+    shown = good(*words, *sizes, "--only", "units,joint").stdout
+    assert "2 steps on 20 pairs from the train split" in shown
+    assert "two, trained apart" in shown
+    assert "--latents 32 --steps 2 --lessons 20" in (tmp_path / "r.html").read_text()
+    failed = run(*words, "--only", "quality")
+    assert failed.exit_code != 0
+    assert "--recipe uhd" in failed.stderr
+
+
+def test_it_is_kept_until_the_lexicon_or_its_encoder_changes(trained: Path, base: str, tmp_path: Path) -> None:
+    only = ["units", "density"]
+    assert reproduce(study(trained), tmp_path / "r", only=only).kept == ()
+    assert reproduce(study(trained), tmp_path / "r", only=only).kept == ("units", "density")
+    assert reproduce(study(trained, sizes=replace(SIZES, steps=3)), tmp_path / "r", only=only).kept == ("density",)
+    chosen = study(trained)
+    assert layers_of(chosen.systems[0].lexicon) == ["layer 1", "layer 2"]
+    assert chosen.encoder.fingerprint == load_encoder(base).fingerprint  # dense is of the encoder before training
