@@ -39,11 +39,14 @@ class Trials:
         depth: int | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """depth: how many documents a query gets; as many as the measures look at where it is not given."""
+        """depth: how many documents a query gets; as many as the measures look at where it is not given.
+
+        Winners have many ties: there it is deeper, so that which of equal documents count is not decided by a cut.
+        """
         self.system = system
         self.collection = collection
         self.measures = scoring.parse(measures)
-        self.depth = depth or _depth(self.measures)
+        self.depth = depth or (max(DEPTH, _depth(self.measures)) if system.recipe.winners else _depth(self.measures))
         self._progress = progress
         self._pooled: dict[tuple[Any, ...], SparseVectors] = {}
         self._packed: dict[tuple[Any, ...], Segment] = {}

@@ -41,8 +41,9 @@ def _density(study: Study) -> Result:
         tokens = system.encoder.tokenize(_texts(study, kind), kind=kind, specials=system.recipe.specials)
         lengths = np.array([len(found) for found in tokens], np.int64)
         rows = _by_length(lengths, np.diff(vectors.offsets))
-        parts.append({"name": name, "k": k * system.lexicon.buckets, "rows": rows})
-    return {"parts": parts, "size": system.lexicon.size}
+        growth = _growth(lengths, np.diff(vectors.offsets))
+        parts.append({"name": name, "k": k * system.lexicon.buckets, "rows": rows, "growth": growth})
+    return {"parts": parts, "size": system.lexicon.size, "limit": getattr(system.encoder, "max_tokens", None)}
 
 
 def _pooled(study: Study, system: Latent, kind: Kind, k: int) -> SparseVectors:
@@ -63,6 +64,13 @@ def _by_length(lengths: NDArray[np.int64], active: NDArray[np.int64]) -> list[Re
         {"texts": len(group), "tokens": float(lengths[group].mean()), "active": float(active[group].mean())}
         for group in groups
     ]
+
+
+def _growth(lengths: NDArray[np.int64], active: NDArray[np.int64]) -> float | None:
+    """The power of the length that active units grow by; None where all texts are of one length."""
+    kept = (lengths > 0) & (active > 0)
+    x, y = np.log(lengths[kept]), np.log(active[kept])
+    return float(np.polyfit(x, y, 1)[0]) if len(np.unique(x)) > 1 else None
 
 
 def _density_tables(result: Result) -> list[Table]:
@@ -179,6 +187,7 @@ SECTIONS = (
         _density,
         _density_tables,
         _density_figures,
+        reading="A power of 1 is growth with the length; the further below it, the more they saturate.",
         papers=("uhd",),
     ),
     Section(

@@ -14,7 +14,10 @@ SERIES = tuple(f"#1a2b1{number}" for number in range(7))
 """Stand-ins that no plot would use by itself: the page's stylesheet says what they are."""
 
 BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY = SERIES
-NAMED = {"dense": GREY, "bm25": ORANGE, "words": ORANGE, "latent-terms": GREEN, "clsr": BLUE, "clsr-efficient": SKY}
+NAMED = {
+    "dense": GREY, "bm25": ORANGE, "words": ORANGE, "latent-terms": GREEN, "clsr": BLUE, "clsr-efficient": SKY,
+    "uhd": PURPLE, "uhd-real": SKY,
+}  # fmt: skip
 """A system has the same colour in every plot."""
 
 STYLE: dict[Any, Any] = {

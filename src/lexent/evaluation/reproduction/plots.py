@@ -115,12 +115,16 @@ def panels(found: Sequence[tuple[str, Mapping[str, Points]]], *, x_label: str) -
 
 def trends(found: Mapping[str, Points], *, x_label: str, y_label: str) -> str:
     """A line a series where both axes are logarithmic."""
+    from matplotlib.ticker import LogLocator
+
     with Sheet(WIDE, 3.2) as sheet:
         axes = sheet.axes[0]
         for place, (name, points) in enumerate(found.items()):
             mark = f"-{MARKERS[place % len(MARKERS)]}"
             axes.plot(*zip(*sorted(points), strict=True), mark, color=colour(name, place), label=name)
         _plain_logs(axes)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
         sheet.legend()
