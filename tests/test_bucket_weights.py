@@ -61,11 +61,11 @@ def told_apart(n: int = 200, *, seed: int = 0) -> Lessons:
 def test_what_a_query_is_about_decides_where_that_pays() -> None:
     lessons, others = told_apart(seed=1), told_apart(seed=2)
     fixed = bucket_training._grid(lessons)
-    found = bucket_training._fit(lessons, fixed, penalty=0.003, seed=0)
+    found = bucket_training._fit(lessons, fixed, penalty=0.003)
     by_fixed = bucket_training._ndcg(others, np.broadcast_to(fixed, (200, 2))).mean()
     predicted = bucket_training._ndcg(others, found.of(others.features)).mean()
     assert predicted > by_fixed + 0.2
-    strict = bucket_training._fit(lessons, fixed, penalty=1e6, seed=0)
+    strict = bucket_training._fit(lessons, fixed, penalty=1e6)
     assert np.abs(strict.rows).max() < 1e-2  # nothing but the fixed weights is left
 
 
@@ -123,10 +123,10 @@ def test_weights_are_bounded_and_saved(lexicon: Path, tmp_path: Path) -> None:
     assert opened.bucket_weights.facts == {"queries": 3}
     BucketWeights(rows[:5], np.zeros(2, np.float32)).save(saved)
     with pytest.raises(ArtifactError, match="for 2 buckets of width 32"):
-        load(saved)
+        BucketWeights.load(saved, width=32, buckets=2)
     (saved / FILE).write_bytes(b"nothing")
     with pytest.raises(ArtifactError, match="is damaged"):
-        load(saved)
+        BucketWeights.load(saved, width=32, buckets=2)
 
 
 def test_a_search_with_predicted_weights_sums_up(lexicon: Path, tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def read(path: str | Path) -> Recipe:
     if not isinstance(weighting, dict):
         raise InputError(f'{place}: weighting is {weighting!r}; it reads {{"k1": 1.0, "b": 0.4, ...}}')
     values = {"name": place.stem, **_checked(values, Recipe, place)}
+    values["buckets"] = tuple(values.get("buckets", ()))
     try:
         return Recipe(**values, weighting=BM25(**_checked(weighting, BM25, place)))
     except (InputError, TypeError) as error:
@@ -71,6 +72,7 @@ _ALLOWED = {
     "int": "a whole number",
     "float | None": "a number, or null",
     "int | None": "a whole number, or null",
+    "tuple[float, ...]": "numbers in brackets",
 }
 
 
@@ -82,4 +84,6 @@ def _fits(value: object, annotation: str) -> bool:
         return isinstance(value, int if annotation.startswith("int") else int | float) and not isinstance(value, bool)
     if annotation == "bool":
         return isinstance(value, bool)
+    if annotation.startswith("tuple"):
+        return isinstance(value, list) and all(_fits(each, "float") for each in value)
     return isinstance(value, str) and (annotation != "Level" or value in get_args(Level))

@@ -87,7 +87,7 @@ def follow(
     make: Callable[[], L], examples: Examples, settings: TrainSettings, *, told: Told | None = None
 ) -> Schedule[L]:
     """Train a learner. make: gives a new one, the same each time."""
-    with _one_thread():
+    with one_thread():
         return _follow(make, examples, settings, told)
 
 
@@ -136,7 +136,7 @@ def _follow(make: Callable[[], L], examples: Examples, settings: TrainSettings, 
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Steps are small: more threads gain little, and wait for each other at length where the machine has other work."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

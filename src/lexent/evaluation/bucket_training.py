@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.schedule import one_thread
 from lexent.errors import InputError
 from lexent.evaluation import measures as scoring
 from lexent.lexicon.bucket_weights import BucketWeights, features
@@ -28,9 +29,9 @@ LEVELS = (0.0, 0.33, 0.66, 1.0)
 DEPTH = 100
 """Documents of each bucket, and of all, that a query is learned on."""
 FOLDS = 5
-PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3)
 """Weight of the squared parameters, against the loss of a query; the best is taken."""
-STEPS = 200
+STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,13 @@ def learn(systems: Sequence[tuple[Latent, Collection]], *, seed: int = 0, progre
     if n < 2 * FOLDS:
         raise InputError(f"there are {n} queries to learn from; allowed: {2 * FOLDS} or more")
     fold = np.random.default_rng(seed).permutation(n) % FOLDS
-    ones = np.ones((n, lexicon.buckets), np.float32)
+    with one_thread():
+        return _learned(lessons, fold, lexicon.buckets, progress)
+
+
+def _learned(lessons: Lessons, fold: NDArray[np.int64], buckets: int, progress: Progress | None) -> Learned:
+    n = len(lessons.features)
+    ones = np.ones((n, buckets), np.float32)
     fixed = np.empty_like(ones)
     predicted = {penalty: np.empty_like(ones) for penalty in PENALTIES}
     for number in range(FOLDS):
@@ -76,13 +83,13 @@ def learn(systems: Sequence[tuple[Latent, Collection]], *, seed: int = 0, progre
         best = _grid(inside)
         fixed[outside] = best
         for penalty in PENALTIES:
-            found = _fit(inside, best, penalty=penalty, seed=seed)
+            found = _fit(inside, best, penalty=penalty)
             predicted[penalty][outside] = found.of(lessons.features[outside])
         if progress is not None:
             progress("weights of buckets", number + 1, FOLDS)
     by_penalty = {penalty: _ndcg(lessons, weights) for penalty, weights in predicted.items()}
     chosen = max(by_penalty, key=lambda penalty: float(by_penalty[penalty].mean()))
-    alone = [_ndcg(lessons, ones * (np.arange(lexicon.buckets) == place)) for place in range(lexicon.buckets)]
+    alone = [_ndcg(lessons, ones * (np.arange(buckets) == place)) for place in range(buckets)]
     ours, theirs = by_penalty[chosen], _ndcg(lessons, fixed)
     values = {
         "equal": float(_ndcg(lessons, ones).mean()),
@@ -96,7 +103,7 @@ def learn(systems: Sequence[tuple[Latent, Collection]], *, seed: int = 0, progre
     predictor = None
     if gains:
         facts = {"queries": n, "penalty": chosen, "fixed": [float(w) for w in final], "values": values}
-        predictor = replace(_fit(lessons, final, penalty=chosen, seed=seed), facts=facts)
+        predictor = replace(_fit(lessons, final, penalty=chosen), facts=facts)
     p = scoring.p_value(*({str(at): float(v) for at, v in enumerate(one)} for one in (ours, theirs)))
     return Learned(tuple(float(w) for w in final), predictor, values, p, n)
 
@@ -155,11 +162,10 @@ def _grid(lessons: Lessons) -> NDArray[np.float32]:
     return tried[int(np.argmax(values))]
 
 
-def _fit(lessons: Lessons, fixed: NDArray[np.float32], *, penalty: float, seed: int) -> BucketWeights:
+def _fit(lessons: Lessons, fixed: NDArray[np.float32], *, penalty: float) -> BucketWeights:
     """Weights that put a query's documents first among its candidates; where nothing is known, the fixed ones."""
     import torch
 
-    torch.manual_seed(seed)
     given, scores, gains = (torch.from_numpy(part) for part in (lessons.features, lessons.scores, lessons.gains))
     kept = gains.sum(dim=1) > 0
     given, scores, gains = given[kept], scores[kept], gains[kept]
@@ -168,7 +174,7 @@ def _fit(lessons: Lessons, fixed: NDArray[np.float32], *, penalty: float, seed: 
     bias = torch.zeros(scores.shape[2], requires_grad=True)
     sharp = torch.tensor(3.0, requires_grad=True)  # the logarithm of what scores are multiplied by
     absent = scores.sum(dim=2) == 0
-    optimizer = torch.optim.Adam([rows, bias, sharp], lr=0.02)
+    optimizer = torch.optim.Adam([rows, bias, sharp], lr=0.04)
     for _ in range(STEPS):
         weights = torch.softmax(base + bias + given @ rows, dim=1)
         logits = (sharp.exp() * torch.einsum("ncb,nb->nc", scores, weights)).masked_fill(absent, -1e4)

@@ -6,17 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lexent import recipes
 from lexent.errors import InputError
 from lexent.evaluation import measures as scoring
-from lexent.evaluation.bucket_training import LEVELS, Learned, learn
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Bench, EncoderLike, LexiconLike
 from lexent.evaluation.trials import Trials
 from lexent.recipes import Recipe
+
+if TYPE_CHECKING:
+    from lexent.evaluation.bucket_training import Learned
 
 Search = Literal["coordinate", "grid"]
 Grid = Mapping[str, Sequence[Any]]
@@ -139,6 +141,8 @@ def predict_buckets(
     progress: Progress | None = None,
 ) -> Learned:
     """Weights of buckets that depend on the query, learned on a train or dev split; a test split is refused."""
+    from lexent.evaluation.bucket_training import learn
+
     loaded = [_sampled(_train(source, split), queries) for source in collections]
     system = Bench(encoder=encoder, lexicon=lexicon).latent(recipe)
     return learn([(system, each) for each in loaded], progress=progress)
@@ -225,6 +229,8 @@ def _values(
     """The values of each setting to try: its grid's and the recipe's own."""
     known = {**GRID, **(grid or {})}
     if buckets > 1:
+        from lexent.evaluation.bucket_training import LEVELS
+
         known["buckets"] = tuple(one for one in product(LEVELS, repeat=buckets) if max(one) == 1)
     names = list(dict.fromkeys(over or grid or OVER))
     for name in names:
