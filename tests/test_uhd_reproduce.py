@@ -20,10 +20,13 @@ from lexent.evaluation.reproduction import Sizes, Study, latency, reproduce
 from lexent.evaluation.reproduction.activity import _by_length, _growth, _spread
 from lexent.evaluation.reproduction.counts import layers_of, train_split
 from lexent.evaluation.reproduction.latency import _raced
+from lexent.evaluation.reproduction.losses import lessons
 from lexent.evaluation.reproduction.reproduce import every_section
 from lexent.evaluation.reproduction.units import _bucket, _config, _trained
 from lexent.evaluation.systems import Bench
 from lexent.lexicon.uhd import train_uhd
+from lexent.search.searcher import Searcher
+from lexent.weighting import as_query, unit
 from small import documents
 from test_encoders import small_model
 from test_fidelity import collection
@@ -211,6 +214,33 @@ def test_small_lexicons_are_as_they_are_called(report: tuple[Path, Any], base: s
     assert frozen.codes(states, k=4).ids.shape == (len(states.values), 4)
     second = _bucket(vectors({0: 9.0, 4: 2.0, 7: 1.0}, {}, {5: 3.0}, size=8), 1, 2)
     assert (second.ids.tolist(), second.offsets.tolist(), second.size) == ([0, 3, 1], [0, 2, 2, 3], 4)
+
+
+def test_pairs_are_first_sentences_where_there_is_no_title(base: str) -> None:
+    docs = [
+        replace(doc, title="", text=f"{doc.text} number {at} . {doc.text} once more")
+        for at, doc in enumerate(documents(9))
+    ]
+    whole = replace(collection(9), documents=[*docs, replace(docs[0], id="short", text="too short. it is")])
+    found, where = lessons(Study.of("uhd", whole, encoder=base, sizes=SIZES, lexicons=False))
+    assert "first sentences" in where
+    assert len(found) == 9
+    assert not any("once more" in query for query in found.queries)
+
+
+def test_real_scores_are_cosines_however_many_units_a_text_has() -> None:
+    """Thousands of products of about 0.0001 add up, and are not rounded to whole steps."""
+    draw, size = np.random.default_rng(0), 20_000
+    rows = [
+        {int(id): float(draw.uniform(3, 9)) for id in draw.permutation(size)[:n]} for n in (9000, 6000, 3000, 500, 2000)
+    ]
+    whole = unit(vectors(*rows, size=size))
+    texts, queries = whole.take(np.arange(4)), whole.take(np.array([4]))
+    recipe = recipes.get("uhd-real")
+    found = Searcher.from_vectors(texts, recipe).top(as_query(queries, recipe), 4)
+    cosines = (texts.to_scipy() @ queries.to_scipy().T).toarray().ravel()
+    assert found.positions[0].tolist() == np.argsort(-cosines).tolist()
+    assert found.scores[0] == pytest.approx(np.sort(cosines)[::-1], rel=1e-2)
 
 
 def folder_of(whole: Collection, place: Path, *, train: int) -> Path:

@@ -66,7 +66,9 @@ def curve(recipe: Recipe) -> NDArray[np.float32]:
     if formula.formula == "count":
         return np.ones(CURVE, np.float32)
     if formula.formula == "dot":
-        return ratio.astype(np.float32)
+        # Values of vectors of length 1 are at most 1. The highest weight decides how fine scores are (`query_scale`):
+        # with the scale's own, thousands of small products would come to 0.
+        return (np.minimum(ratio, 1.0) if recipe.unit else ratio).astype(np.float32)
     # k1 = 0 makes this 1: every latent that a document has counts the same.
     return (ratio * (formula.k1 + 1.0) / (ratio + formula.k1)).astype(np.float32)
 

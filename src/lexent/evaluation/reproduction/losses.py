@@ -33,7 +33,8 @@ LIGHT: dict[str, Any] = {"whole": False, "batch": 16, "hard": 2, "document_token
 
 
 def lessons(study: Study) -> tuple[Pairs, str]:
-    """Pairs to learn from, with BM25 negatives, and where they are from: the train split, or else documents' titles.
+    """Pairs to learn from, with BM25 negatives, and where they are from: the train split, or else documents' titles, or
+    where they have none their first sentences.
 
     Never a judgement of the split that is measured.
     """
@@ -51,6 +52,11 @@ def lessons(study: Study) -> tuple[Pairs, str]:
             known = None
     if known is None:
         titled = [(doc.title, doc.text) for doc in study.collection.documents if doc.title.strip() and doc.text.strip()]
+        if not titled:
+            titled = [pair for doc in study.collection.documents if (pair := _first_sentence(doc.text)) is not None]
+            where = (
+                "first sentences of documents, each of which asks for the rest; there is no train split and no title"
+            )
         pairs = [*dict.fromkeys(titled)][:most]
         others = [text for text in study.collection.texts if text.strip()]
     else:
@@ -59,6 +65,12 @@ def lessons(study: Study) -> tuple[Pairs, str]:
         others = list(known.documents)
     found = Pairs.of(pairs, documents=others[: max(most - len({text for _, text in pairs}), 0)])
     return mined(found, ["bm25"], encoder=study.encoder), where
+
+
+def _first_sentence(text: str) -> tuple[str, str] | None:
+    """A text's first sentence and the rest of it; None where either has fewer than three words."""
+    first, _, rest = text.strip().partition(". ")
+    return (first, rest) if min(len(first.split()), len(rest.split())) >= 3 else None
 
 
 def _start(study: Study, pairs: Pairs, *, latents: int) -> SparseAutoencoder:
