@@ -269,6 +269,7 @@ FAST = TrainSettings(lr=0.02, epochs=8, patience=2, folds=3, batch=16, candidate
         ({}, {"loss": "improvement"}),
         ({}, {"loss": "infonce"}),
         ({}, {"loss": "hinge"}),
+        ({"feedback": "none"}, {"negatives": "corpus"}),
         ({"feedback": "corpus", "layer_norm": True}, {}),
         ({"mode": "lowrank", "feedback": "none"}, {}),
         ({"mode": "full", "width": 8, "start": "pca"}, {"lr": 0.01}),
@@ -317,6 +318,22 @@ def test_folds_keep_queries_of_a_document_together() -> None:
     with pytest.raises(InputError, match="folds are wanted"):
         examples.folds(5, seed=0, by="document")
     assert len(set(examples.folds(6, seed=0, by="query").tolist())) == 6
+
+
+def test_the_whole_corpus_can_be_a_steps_negatives(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lexent.adapters import schedule
+    from lexent.adapters.network import Network
+
+    examples, settings = lesson(), replace(FAST, negatives="corpus")
+    made = lambda: Network(config(), settings, np.eye(DIM, dtype=np.float32))  # noqa: E731
+    batch = schedule.Run(made, examples, settings, np.arange(120))._batch(np.arange(16))
+    assert len(batch.pool) == 240
+    assert torch.equal(batch.pool, torch.from_numpy(examples.documents))
+    assert (batch.positive.sum(dim=1) == 1).all()
+    monkeypatch.setattr(schedule, "POOL", 50)
+    drawn = schedule.Run(made, examples, settings, np.arange(120))._batch(np.arange(16))
+    assert 50 <= len(drawn.pool) < 240
+    assert (drawn.positive.sum(dim=1) == 1).all()
 
 
 def test_negatives_are_hard_and_never_relevant() -> None:

@@ -11,7 +11,7 @@ Mode = Literal["diag", "lowrank", "full"]
 Start = Literal["identity", "pca"]
 Feedback = Literal["top", "corpus", "none"]
 Loss = Literal["infonce", "improvement", "hinge"]
-Negatives = Literal["dense", "bm25"]
+Negatives = Literal["dense", "bm25", "corpus"]
 HeldOut = Literal["query", "document"]
 
 
@@ -68,7 +68,8 @@ class TrainSettings:
     loss: Loss = "infonce"
     """What is minimised: infonce, the improvement of margins over the base's own, or the paper's hinge."""
     negatives: Negatives = "dense"
-    """Where hard negatives come from: the base retriever's best documents, or BM25's as in the paper."""
+    """Where negatives come from: the base retriever's best documents, BM25's as in the paper, or the whole corpus, of
+    which 16,384 documents are drawn for a step where it has more."""
     n_negatives: int = 15
     """Hard negatives a query."""
     margin: float | None = None

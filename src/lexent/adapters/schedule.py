@@ -20,6 +20,8 @@ from lexent.adapters.quality import Quality
 Told = Callable[[str, int, int], None]
 """Told the stage, how many passes are done, and of how many."""
 
+POOL = 16_384
+"""Documents of the corpus that a step sees, at most, where they are its negatives."""
 MANY = 2000
 """From so many queries on, one fold alone is held out: it is large enough."""
 CERTAIN = 0.05
@@ -87,6 +89,8 @@ def follow(
     make: Callable[[], L], examples: Examples, settings: TrainSettings, *, told: Told | None = None
 ) -> Schedule[L]:
     """Train a learner. make: gives a new one, the same each time."""
+    if settings.negatives == "corpus":
+        return _follow(make, examples, settings, told)
     with one_thread():
         return _follow(make, examples, settings, told)
 
@@ -201,7 +205,11 @@ class Run(Generic[L]):
         examples = self.examples
         hard = examples.negatives[rows]
         relevant = np.array([place for row in rows for place in examples.grades[row]], np.int64)
-        pool = np.unique(np.concatenate([hard[hard >= 0], relevant]))
+        found = [hard[hard >= 0], relevant]
+        if self.settings.negatives == "corpus":
+            total = len(examples.documents)
+            found.append(np.arange(total) if total <= POOL else self.random.choice(total, POOL, replace=False))
+        pool = np.unique(np.concatenate(found))
         positive = np.zeros((len(rows), len(pool)), np.bool_)
         negative = np.zeros_like(positive)
         for place, row in enumerate(rows):
