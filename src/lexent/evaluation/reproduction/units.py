@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 K = 16
 """Winners a token has in the lexicons that are trained here: they are small."""
-SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)
+SHARES = (0.25, 0.5, 1.0, 2.0)
 """Of the usual number of units."""
 RANK = 4
 """Of the change of the encoder where buckets are compared: what they share or have for themselves."""
 LIGHT: dict[str, Any] = {
-    "batch": 16, "hard": 0, "balance": None, "document_tokens": 64, "dead_after": 50, "revive_every": 25,
+    "batch": 16, "hard": 0, "balance": None, "document_tokens": 48, "dead_after": 50, "revive_every": 25,
     "lr": 1e-3, "encoder_lr": 3e-4,
 }  # fmt: skip
 RECIPES = ("uhd", "uhd-real")
