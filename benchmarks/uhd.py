@@ -114,9 +114,13 @@ def recipes(cap: int) -> dict[str, Recipe]:
 
 
 def latent(given: argparse.Namespace) -> Latent:
+    from lexent.errors import NotFoundError
     from lexent.evaluation.systems import Bench
 
-    return Bench(lexicon=given.lexicon).latent(given.recipe)
+    try:
+        return Bench(lexicon=given.lexicon).latent(given.recipe)
+    except NotFoundError as error:
+        raise SystemExit(f'{error}; then: make bench-uhd ARGS="--lexicon DIR"') from error
 
 
 def represented(system: Latent, texts: list[str], kind: Any) -> SparseVectors:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import damage
 import living
 import small
 from lexent import artifact, recipes
@@ -88,67 +88,32 @@ def test_verify_and_opening_name_what_is_damaged(path: Path) -> None:
     verify(path)
 
 
-def use(path: Path) -> str:
-    """Does with an index what can be done; gives how that went."""
-    try:
-        with opened(path) as index:
-            for where in (None, {"n": {"gte": 3, "lt": 50}}, {"n": 5}):
-                for results in index.search_many(["yeast dough light", "king"], k=30, filter=where):
-                    for hit in results[:3]:
-                        hit.to_dict()
-                    highlights(results[:3])
-            index.search("dough king", k=5, mode="fast")
-            index.dense_search("dough king", k=5)
-        return "answer"
-    except ArtifactError:
-        return "error"
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+def use(path: Path) -> None:
+    """Does with an index what can be done."""
+    with opened(path) as index:
+        for where in (None, {"n": {"gte": 3, "lt": 50}}, {"n": 5}):
+            for results in index.search_many(["yeast dough light", "king"], k=30, filter=where):
+                for hit in results[:3]:
+                    hit.to_dict()
+                highlights(results[:3])
+        index.search("dough king", k=5, mode="fast")
+        index.dense_search("dough king", k=5)
 
 
-def change_all(path: Path) -> str:
-    try:
-        with opened(path) as index:
-            index.upsert([Document("d3", "night", metadata={"n": 3}), Document("new", "king")])
-            index.delete(["d5", "d22"], missing=True)
-            index.compact()
-            index.search("dough king", k=5)
-        return "answer"
-    except ArtifactError:
-        return "error"
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-
-
-def damage(path: str, seed: int, rounds: int) -> None:
-    """In a child process: flips bytes of every file of the stores, uses the index, and says what came of it."""
-    chance, folder = random.Random(seed), Path(path)
-    os.fsync = lambda handle: None
-    for name in [name for name in names(folder) if "/tokens-" in name or "/dense-" in name]:
-        good = (folder / name).read_bytes()
-        for turn in range(rounds):
-            data = good[:128] + flipped(good[128:], chance, 1 + 3 * (turn % 2))
-            if turn % 3 == 2:
-                data = good[:128] + chance.randbytes(len(good) - 128)
-            (folder / name).write_bytes(data)
-            living.say("did", [name, use(folder)])
-            if turn % 2:
-                shutil.copytree(folder, f"{path}.copy")
-                living.say("did", [name, change_all(Path(f"{path}.copy"))])
-                shutil.rmtree(f"{path}.copy")
-        (folder / name).write_bytes(good)
-    living.say("did", ["", use(folder)])
+def damaged(path: str, seed: int, rounds: int) -> None:
+    """In a child process."""
+    damage.damage(
+        path,
+        [name for name in names(Path(path)) if "/tokens-" in name or "/dense-" in name],
+        use,
+        seed=seed,
+        rounds=rounds,
+    )
 
 
 @pytest.mark.parametrize(("seed", "rounds"), [(0, 2), pytest.param(1, 12, marks=pytest.mark.slow)])
 def test_no_flipped_byte_crashes(server: living.Server, path: Path, seed: int, rounds: int) -> None:
-    child = server.start("test_maxsim_faults", "damage", str(path), seed, rounds)
-    assert child.end() == 0, child.log.read_text()[-3000:]
-    outcomes = list(living.lines(child, "did"))
-    odd = [one for one in outcomes if one[1] not in ("answer", "error")]
-    assert not odd, "\n".join(sorted({str(one) for one in odd}))
-    assert outcomes[-1] == ["", "answer"]
-    assert {outcome for _, outcome in outcomes} == {"answer", "error"}
+    damage.check(server.start("test_maxsim_faults", "damaged", str(path), seed, rounds))
 
 
 def test_an_index_of_the_form_before_is_read(tmp_path: Path) -> None:

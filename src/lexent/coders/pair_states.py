@@ -147,19 +147,14 @@ def _batches(encoder: Encoder, side: Side) -> Iterator[tuple[NDArray[np.int64], 
 
 def trainable(encoder: Encoder, *, device: torch.device) -> Any:
     """A copy of the encoder's model that can learn: in float32, without dropout, so that a run can be repeated."""
-    from copy import deepcopy
-
+    from lexent.encoders import patches
     from lexent.encoders.sentence import SentenceEncoder
 
     if not isinstance(encoder, SentenceEncoder) or not hasattr(encoder.model[0], "auto_model"):
         raise InputError(
             f'the encoder "{encoder.id}" cannot be trained; give a sentence-transformers model, or leave it frozen'
         )
-    model = deepcopy(encoder.model).float().to(device)
-    model.eval()
-    for parameter in model.parameters():
-        parameter.requires_grad_(True)
-    return model
+    return patches.learner(encoder.model, rank=None, seed=0, device=device)
 
 
 def _first(offsets: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
