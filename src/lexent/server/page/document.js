@@ -73,7 +73,7 @@ function drawText(page, concept) {
     const own = concept === null ? null : word.concepts.find((one) => one.id === concept);
     parts.push(h("span", { class: `word${own ? " on" : ""}`, tabindex: number_ ? "-1" : "0", role: "button", "aria-label": `${word.token}: ${word.concepts.map((one) => short(one.label)).join(", ")}`,
       style: own ? { "--mark": (0.12 + 0.28 * Math.min(1, own.value / most)).toFixed(2) } : {},
-      onmouseenter: () => tell(page, word), onfocus: () => tell(page, word), onclick: () => tell(page, word) }, whole_.slice(word.start, word.stop)));
+      onmousemove: () => tell(page, word), onfocus: () => tell(page, word), onclick: () => tell(page, word) }, whole_.slice(word.start, word.stop)));
     place = word.stop;
   });
   turn();
@@ -93,6 +93,8 @@ function drawText(page, concept) {
 }
 
 function tell(page, word) {
+  if (page.told === word) return;
+  page.told = word;
   fill(page.about, h("b", {}, word.token), " raised ", word.concepts.map((one, place) => [place ? ", " : "", h("a", { href: page.site.link({ screen: "concept", id: String(one.id), q: page.site.state.q }) }, short(one.label, 3)), ` ${number(one.value)}`]));
 }
 
