@@ -57,10 +57,12 @@ def main() -> None:
     else:
         system = latent(given)
         size, own_answers = given.latents or system.lexicon.size, answers
-        folder = given.cache / "bench-uhd" / system.lexicon.hash
+        winners = [system.recipe.k_for(kind) for kind in ("document", "query")]
+        folder = given.cache / "bench-uhd" / "-".join([system.lexicon.hash, *map(str, winners)])
         parts = coded(system, passages, folder, "document", size)
         asked = joined(list(coded(system, titles, folder, "query", size))).first(len(queries))
-        found["lexicon"] = f"{system.lexicon.name} ({size:,} latents, {system.recipe.k} winners a token)"
+        of_tokens = f"{winners[0]} winners a token, {winners[1]} of a query's"
+        found["lexicon"] = f"{system.lexicon.name} ({size:,} latents, {of_tokens})"
         found["coding_ms"] = coding(system, queries)
     with tempfile.TemporaryDirectory() as place:
         ours = {name: Ours(name, recipe, size, Path(place) / name) for name, recipe in recipes(given.query_cap).items()}

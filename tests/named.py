@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lexent.coders.sae import SAEConfig, SparseAutoencoder
+from lexent.coders.sae import SparseAutoencoder
+from lexent.coders.sae_config import SAEConfig
 from lexent.encoders import TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.lexicon import Concept, Concepts, Lexicon, LexiconInfo

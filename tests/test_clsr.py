@@ -14,7 +14,8 @@ import torch
 from lexent import recipes
 from lexent.coders.calibration import calibrated, rungs
 from lexent.coders.model import BatchTopKModel, TopKModel
-from lexent.coders.sae import CONFIG, SAEConfig, SparseAutoencoder
+from lexent.coders.sae import CONFIG, SparseAutoencoder
+from lexent.coders.sae_config import SAEConfig
 from lexent.coders.stream import StateStream
 from lexent.coders.topk import top_of_batch
 from lexent.coders.training import TrainConfig, Trainer

@@ -14,7 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lexent.coders.first_pass import FirstPass
-from lexent.coders.sae import CONFIG, WEIGHTS, SAEConfig, SparseAutoencoder
+from lexent.coders.sae import CONFIG, WEIGHTS, SparseAutoencoder
+from lexent.coders.sae_config import SAEConfig
 from lexent.coders.topk import top_latents
 from lexent.errors import ArtifactError, InputError
 from lexent.types import States

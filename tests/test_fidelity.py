@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexent.coders.sae import SAEConfig, SparseAutoencoder
+from lexent.coders.sae import SparseAutoencoder
+from lexent.coders.sae_config import SAEConfig
 from lexent.encoders import Encoder, TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.errors import InputError, MismatchError

@@ -11,7 +11,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from lexent.coders.sae import SAEConfig, SparseAutoencoder
+from lexent.coders.sae import SparseAutoencoder
+from lexent.coders.sae_config import SAEConfig
 from lexent.encoders import TinyEncoder
 from lexent.evaluation.fidelity import fidelity
 from lexent.evaluation.maxsim_theory import Theory, check, tables, theory

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lexent.coders.sae import SAEConfig, SparseAutoencoder
+from lexent.coders.sae import SparseAutoencoder
+from lexent.coders.sae_config import SAEConfig
 from lexent.encoders import ArrayEncoder, Encoder, TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.errors import InputError

@@ -18,7 +18,8 @@ from commands import data, good, run
 from lexent import recipes
 from lexent.coders.checkpoint import write_checkpoint
 from lexent.coders.pairs import Pairs
-from lexent.coders.sae import CONFIG, WEIGHTS, SparseAutoencoder, groups_of
+from lexent.coders.sae import CONFIG, WEIGHTS, SparseAutoencoder
+from lexent.coders.sae_config import groups_of
 from lexent.coders.winner_config import WinnerConfig
 from lexent.coders.winner_loss import Scores, hinge, loss_of
 from lexent.coders.winner_training import WinnerTrainer, linear

@@ -8,7 +8,7 @@ import typer
 
 from lexent.cli import options, studies
 from lexent.cli.adapt_eval import AdapterPath
-from lexent.cli.adapt_explain import Names, Tables
+from lexent.cli.adapt_explain import Names, Tables, explainer
 from lexent.cli.console import show, show_json
 from lexent.cli.progress import Meter
 
@@ -30,21 +30,10 @@ def deletion(
     json: options.Json = False,
 ) -> None:
     """Take the named directions out of each query's change, and compare with random ones, and with a shorter change."""
-    from lexent.adapters import load
-    from lexent.evaluation.collections import load as read
-    from lexent.evaluation.explained import Explainer
-    from lexent.evaluation.systems import Bench
-
     with Meter() as meter:
-        explainer = Explainer(
-            read(collection, split=split),
-            load(adapter),
-            encoder=Bench(encoder=encoder).encoder,
-            lexicon=lexicon,
-            progress=meter.update,
-        )
+        reader = explainer(collection, adapter, split=split, encoder=encoder, lexicon=lexicon, meter=meter)
         found = [
-            explainer.deletion(by=name, queries=queries, names=names, draws=draws, seed=seed)
+            reader.deletion(by=name, queries=queries, names=names, draws=draws, seed=seed)
             for name in options.names_of(by)
         ]
     if json:

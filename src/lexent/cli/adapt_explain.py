@@ -12,8 +12,10 @@ from lexent.cli.console import show, show_json
 from lexent.cli.progress import Meter
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lexent.adapters.directions import Named, Reading
-    from lexent.evaluation.explained import Explained
+    from lexent.evaluation.explained import Explained, Explainer
 
 View = Literal["effective", "own", "modulation"]
 Tables = Annotated[
@@ -26,6 +28,23 @@ Tables = Annotated[
     ),
 ]
 Names = Annotated[int, typer.Option("--names", min=1, help="How many directions a change is read with.")]
+
+
+def explainer(
+    collection: str, adapter: Path, *, split: str, encoder: str | None, lexicon: str | None, meter: Meter
+) -> Explainer:
+    from lexent.adapters import load
+    from lexent.evaluation.collections import load as read
+    from lexent.evaluation.explained import Explainer
+    from lexent.evaluation.systems import Bench
+
+    return Explainer(
+        read(collection, split=split),
+        load(adapter),
+        encoder=Bench(encoder=encoder).encoder,
+        lexicon=lexicon,
+        progress=meter.update,
+    )
 
 
 def explain(
@@ -53,19 +72,8 @@ def explain(
     json: options.Json = False,
 ) -> None:
     """Show what an adapter did to a query: which concepts it moved it towards and away from, and what came of it."""
-    from lexent.adapters import load
-    from lexent.evaluation.collections import load as read
-    from lexent.evaluation.explained import Explainer
-    from lexent.evaluation.systems import Bench
-
     with Meter() as meter:
-        found = Explainer(
-            read(collection, split=split),
-            load(adapter),
-            encoder=Bench(encoder=encoder).encoder,
-            lexicon=lexicon,
-            progress=meter.update,
-        ).explain(
+        found = explainer(collection, adapter, split=split, encoder=encoder, lexicon=lexicon, meter=meter).explain(
             options.checked_query(query),
             by=options.names_of(by),
             document=document,

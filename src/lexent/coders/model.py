@@ -9,7 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lexent.coders.sae import SAEConfig, SparseAutoencoder
+from lexent.coders.sae import SparseAutoencoder
+from lexent.coders.sae_config import SAEConfig
 from lexent.coders.topk import top_latents, top_of_batch
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,9 +18,9 @@ from lexent.coders.checkpoint import (
     read_checkpoint,
     restore_model,
     restore_optimizer,
-    write_checkpoint,
 )
 from lexent.coders.log import Log
+from lexent.coders.loop import run_to_end
 from lexent.coders.maxsim import TextCodes, maxsim
 from lexent.coders.pair_states import Side, StateSource, TextStates, TrainedStates, source, trainable
 from lexent.coders.pairs import PairBatch, PairBatches, Pairs
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from lexent.coders.retrieval_config import RetrievalConfig
     from lexent.coders.sae import SparseAutoencoder
     from lexent.encoders import Encoder
-
-LOG_EVERY = 50
-"""Steps between two rows of metrics: reading them off a GPU waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,26 +200,10 @@ class PairTrainer:
         """Train to the end; what was measured last. Checkpoints are written at the end, and before it at most one in
         checkpoint_every seconds.
         """
-        began, first, saved, shown = time.monotonic(), self.step, time.monotonic(), 0.0
-        while self.step < self.steps:
-            outcomes, batch = self._step()
-            last = self.step == self.steps
-            wanted = progress is not None and time.monotonic() - shown > 0.5
-            if not (wanted or last or self.step % LOG_EVERY == 0):
-                continue
-            shown = time.monotonic()
-            rate = (self.step - first) * self.batches.batch / max(shown - began, 1e-9)
-            self.latest = self._progress(outcomes, batch, rate)
-            if progress is not None:
-                progress(self.latest)
-            if self.folder is not None:
-                if last or self.step % LOG_EVERY == 0:
-                    Log(self.folder).add(asdict(self.latest))
-                if last or time.monotonic() - saved > checkpoint_every:
-                    write_checkpoint(self)
-                    saved = time.monotonic()
-        assert self.latest is not None
-        return self.latest
+        return run_to_end(self, checkpoint_every=checkpoint_every, progress=progress)
+
+    def advance(self) -> Callable[[float], PairProgress]:
+        return partial(self._progress, *self._step())
 
     def _step(self) -> tuple[dict[str, Outcome], PairBatch]:
         config, share = self.config, self.step / self.steps

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lexent.coders import sae_config
+from lexent.coders.sae_config import ARCHITECTURES, SAEConfig, groups_of
 from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.types import RowCodes, States
 
@@ -20,57 +22,6 @@ if TYPE_CHECKING:
 
 CONFIG, WEIGHTS = "cfg.json", "sae_weights.safetensors"
 """SAELens' file names; the tensors have its names and shapes too."""
-
-
-@dataclass(frozen=True, slots=True)
-class SAEConfig:
-    """What a sparse autoencoder is, beside its weights."""
-
-    d_in: int
-    """Width of the states."""
-    d_sae: int
-    """Number of latents."""
-    k: int
-    """Latents a state was trained with; more or fewer may be used."""
-    activation_scale: float = 1.0
-    """Activations times this are what is indexed: it brings them to one scale, so that k1 transfers."""
-    unit_states: bool = False
-    """States are divided by their length before coding."""
-    mean_length: float = 0.0
-    """Above 0, activations of unit states are times the state's length over this, the mean: a loud one counts more."""
-    tied: bool = False
-    """The decoder row of a latent is its encoder row at unit length, and is not stored."""
-    bits: int = 32
-    """Precision of the stored matrices: 32, or 8 with one scale a latent."""
-    architecture: str = "topk"
-    """topk: the k strongest latents of a state. jumprelu: all latents above the threshold, k on average. winners: the k
-    strongest of each bucket; nothing is rebuilt from them."""
-    threshold: float = 0.0
-    """jumprelu: the pre-activation above which a latent is active, at the k of the training."""
-    ladder: tuple[tuple[int, float], ...] = ()
-    """jumprelu: the same for other k, ascending; between two rungs it is interpolated."""
-    buckets: int = 1
-    """winners: equal parts of the latents, each of which reads its own part of a state."""
-    groups: int = 0
-    """winners: runs of latents in a bucket that read the same few inputs; 0 where all inputs are read."""
-
-    @property
-    def width(self) -> int:
-        """Inputs that a bucket has."""
-        return self.d_in // self.buckets
-
-    def threshold_for(self, k: int) -> float:
-        """The pre-activation above which latents are active, so that k of them are on average."""
-        rungs = dict(self.ladder) | {self.k: self.threshold}
-        if k in rungs:
-            return rungs[k]
-        ks = sorted(rungs)
-        if not ks[0] <= k <= ks[-1]:
-            raise InputError(f"k is {k}; this lexicon has thresholds for {ks[0]} to {ks[-1]} concepts a state")
-        return float(np.interp(np.log(k), np.log(ks), [rungs[rung] for rung in ks]))
-
-
-ARCHITECTURES = ("topk", "jumprelu", "winners")
 
 
 class SparseAutoencoder:
@@ -119,9 +70,9 @@ class SparseAutoencoder:
         self._decoder, self._decoder_scale = decoder, decoder_scale
         self.query_gain = query_gain
         self.live = live
-        if (live is not None) != (config.groups > 0) or (live is not None and len(live) != _n_groups(config)):
+        if (live is not None) != (config.groups > 0) or (live is not None and len(live) != config.n_groups):
             n_given = 0 if live is None else len(live)
-            raise ArtifactError(f"live inputs are needed for {_n_groups(config)} groups of latents; given: {n_given}")
+            raise ArtifactError(f"live inputs are needed for {config.n_groups} groups of latents; given: {n_given}")
         self._dense: NDArray[np.float32] | None = None
         self._directions: NDArray[np.float32] | None = None
         self._fast: Any = None
@@ -307,7 +258,7 @@ class SparseAutoencoder:
         return found
 
     def hash(self) -> str:
-        digest = hashlib.sha256(json.dumps(_settings(self.config), sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(sae_config.to_json(self.config), sort_keys=True).encode())
         for name, tensor in sorted(self.tensors().items()):
             digest.update(name.encode() + tensor.tobytes())
         return digest.hexdigest()[:16]
@@ -317,7 +268,7 @@ class SparseAutoencoder:
         from safetensors.numpy import save
 
         (folder / WEIGHTS).write_bytes(save(self.tensors()))  # save_file would hide why a disk refused
-        (folder / CONFIG).write_text(json.dumps(_settings(self.config), indent=1) + "\n")
+        (folder / CONFIG).write_text(json.dumps(sae_config.to_json(self.config), indent=1) + "\n")
 
     @staticmethod
     def load(folder: Path) -> SparseAutoencoder:
@@ -333,7 +284,7 @@ class SparseAutoencoder:
         except (SafetensorError, ValueError) as error:
             raise ArtifactError(f"the lexicon {folder} is damaged: {error}") from error
         try:
-            config = _config(values)
+            config = sae_config.from_json(values)
         except (TypeError, ValueError, KeyError) as error:
             raise ArtifactError(f"the lexicon {folder} is damaged: {CONFIG}: {error}") from error
         missing = {"W_live" if config.groups else "W_enc", "b_enc", "b_dec"} - tensors.keys()
@@ -357,17 +308,6 @@ class SparseAutoencoder:
         )
 
 
-def _n_groups(config: SAEConfig) -> int:
-    return config.buckets * config.groups
-
-
-def groups_of(config: SAEConfig) -> NDArray[np.int64]:
-    """int64[d_sae]: the group of each latent. Groups are runs, all but the last of a bucket of one length."""
-    size = config.d_sae // config.buckets
-    within = np.arange(size) // -(-size // config.groups)
-    return np.concatenate([within + place * config.groups for place in range(config.buckets)])
-
-
 def _stored(rows: NDArray[Any], live: NDArray[np.int64] | None, config: SAEConfig) -> dict[str, NDArray[Any]]:
     """The encoder as it goes to disk: where latents read few inputs, their weights alone."""
     if live is None:
@@ -382,7 +322,7 @@ def _widened(tensors: dict[str, Any], live: NDArray[np.int64] | None, config: SA
     good = (
         live.ndim == 2
         and stored.shape == (config.d_sae, live.shape[1])
-        and len(live) == _n_groups(config)
+        and len(live) == config.n_groups
         and (not live.size or int(live.max()) < config.width)
     )
     if not good:
@@ -390,36 +330,6 @@ def _widened(tensors: dict[str, Any], live: NDArray[np.int64] | None, config: SA
     rows: NDArray[Any] = np.zeros((config.d_sae, config.width), stored.dtype)
     np.put_along_axis(rows, live[groups_of(config)], stored, axis=1)
     return rows
-
-
-_THRESHOLDS = ("threshold", "ladder")
-_WINNERS = ("buckets", "groups")
-
-
-def _settings(config: SAEConfig) -> dict[str, Any]:
-    """What cfg.json holds: thresholds in jumprelu form alone, buckets and groups for winners alone."""
-    values = asdict(config)
-    for architecture, names in (("jumprelu", _THRESHOLDS), ("winners", _WINNERS)):
-        if config.architecture != architecture:
-            for name in names:
-                del values[name]
-    return values
-
-
-def _config(values: dict[str, Any]) -> SAEConfig:
-    """What cfg.json says. The numbers that decide which latents are active must be there."""
-    known = {name: values[name] for name in SAEConfig.__dataclass_fields__ if name in values}
-    if known.get("architecture") == "jumprelu":
-        for name in _THRESHOLDS:
-            if name not in known:
-                raise ValueError(f"a jumprelu autoencoder needs its {name}")
-        known["threshold"] = float(known["threshold"])
-        known["ladder"] = tuple((int(k), float(threshold)) for k, threshold in known["ladder"])
-        if not np.isfinite([known["threshold"], *(threshold for _, threshold in known["ladder"])]).all():
-            raise ValueError("a threshold is not a number")
-    else:
-        known = {name: value for name, value in known.items() if name not in _THRESHOLDS}
-    return SAEConfig(**known)
 
 
 def _dense(rows: NDArray[Any], scale: NDArray[np.float32] | None) -> NDArray[np.float32]:

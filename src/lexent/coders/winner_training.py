@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,15 +19,16 @@ from lexent.coders.checkpoint import (
     read_checkpoint,
     restore_model,
     restore_optimizer,
-    write_checkpoint,
 )
 from lexent.coders.log import Log
+from lexent.coders.loop import run_to_end
 from lexent.coders.pairs import PairBatches, Pairs
-from lexent.coders.retrieval import LOG_EVERY, accuracy
+from lexent.coders.retrieval import accuracy
 from lexent.coders.winner_loss import Scores, loss_of
 from lexent.coders.winners import Bucket, active, capped, exported, max_pooled
 from lexent.encoders import patches
 from lexent.encoders.buckets import Copy
+from lexent.encoders.sentence import half_precision
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class WinnerTrainer:
         """folder: where checkpoints and metrics go; an existing checkpoint of the same run is continued."""
         self.encoder, self.pairs, self.config, self.folder = encoder, pairs, config, folder
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.autocast = self.device.type == "cuda" and torch.cuda.is_bf16_supported()
+        self.autocast = half_precision(self.device) is not None
         self.layers = resolved(encoder, config.layers)
         self.learner = patches.learner(encoder.model, rank=config.rank, seed=config.seed, device=self.device)
         width = int(self.learner[0].auto_model.config.hidden_size)
@@ -143,26 +144,10 @@ class WinnerTrainer:
         """Train to the end; what was measured last. Checkpoints are written at the end, and before it at most one in
         checkpoint_every seconds.
         """
-        began, first, saved, shown = time.monotonic(), self.step, time.monotonic(), 0.0
-        while self.step < self.steps:
-            loss, scores, batch = self._step()
-            last = self.step == self.steps
-            wanted = progress is not None and time.monotonic() - shown > 0.5
-            if not (wanted or last or self.step % LOG_EVERY == 0):
-                continue
-            shown = time.monotonic()
-            rate = (self.step - first) * self.batches.batch / max(shown - began, 1e-9)
-            self.latest = self._progress(loss, scores, batch, rate)
-            if progress is not None:
-                progress(self.latest)
-            if self.folder is not None:
-                if last or self.step % LOG_EVERY == 0:
-                    Log(self.folder).add(asdict(self.latest))
-                if last or time.monotonic() - saved > checkpoint_every:
-                    write_checkpoint(self)
-                    saved = time.monotonic()
-        assert self.latest is not None
-        return self.latest
+        return run_to_end(self, checkpoint_every=checkpoint_every, progress=progress)
+
+    def advance(self) -> Callable[[float], WinnerProgress]:
+        return partial(self._progress, *self._step())
 
     def _step(self) -> tuple[torch.Tensor, Scores, PairBatch]:
         config, share = self.config, self.step / self.steps

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lexent.coders.sae import SAEConfig, SparseAutoencoder, groups_of
+from lexent.coders.sae import SparseAutoencoder
+from lexent.coders.sae_config import SAEConfig, groups_of
 from lexent.coders.sparse import selected_products
 from lexent.coders.topk import top_latents
 

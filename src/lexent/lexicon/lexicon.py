@@ -222,7 +222,8 @@ class Lexicon:
 
 
 def _random_sae(draw: np.random.Generator, width: int, size: int, k: int) -> SparseAutoencoder:
-    from lexent.coders.sae import SAEConfig, SparseAutoencoder
+    from lexent.coders.sae import SparseAutoencoder
+    from lexent.coders.sae_config import SAEConfig
 
     rows = draw.standard_normal((size, width)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
