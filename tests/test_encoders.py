@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from lexent.encoders import ArrayEncoder, Encoder, SentenceEncoder, TinyEncoder, load
+from lexent.encoders import ArrayEncoder, Encoder, SentenceEncoder, TinyEncoder, load, patches
 from lexent.encoders.encoder import encode
 from lexent.encoders.sentence import _length_batches, embedded_model
 from lexent.errors import InputError, NotFoundError
@@ -447,3 +447,37 @@ def test_tiny_neighbours_colour_a_word() -> None:
     states = [encode(TinyEncoder(), [text], kind="document").numpy() for text in ("bread", "bread oven")]
     assert not np.allclose(states[0][0], states[1][0])
     assert cosine(states[0][:1], states[1][:1])[0] > 0.8
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_layers_that_nothing_reads_are_taken_out(tmp_path: Path, kind: str) -> None:
+    model = small_model(tmp_path, kind)
+    some = torch.arange(5, 25)[None]
+    with torch.inference_mode():
+        before = model[0].auto_model(input_ids=some, output_hidden_states=True).hidden_states
+        patches.shorten(model, 2)
+        assert len(model[0].auto_model.encoder.layer) == 2
+        patches.shorten(model, 1)
+        assert len(model[0].auto_model.encoder.layer) == 1
+        after = model[0].auto_model(input_ids=some, output_hidden_states=True).hidden_states
+    assert torch.equal(before[1], after[1])
+
+
+def test_layers_stay_where_the_last_one_is_treated_apart() -> None:
+    from transformers import ModernBertConfig, ModernBertModel
+
+    class Wrapped:
+        auto_model: Any
+
+    settings: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
+    settings |= {"intermediate_size": 48, "vocab_size": 64, "pad_token_id": 0}
+    settings |= dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 1)
+    torch.manual_seed(1)
+    Wrapped.auto_model = ModernBertModel(ModernBertConfig(**settings)).eval()
+    some = torch.arange(5, 25)[None]
+    with torch.inference_mode():
+        before = Wrapped.auto_model(input_ids=some, output_hidden_states=True).hidden_states[1]
+        patches.shorten([Wrapped], 1)
+        after = Wrapped.auto_model(input_ids=some, output_hidden_states=True).hidden_states[1]
+    assert torch.equal(before, after)
+    assert len(Wrapped.auto_model.layers) == 3

@@ -74,7 +74,9 @@ class WinnerTrainer:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.autocast = half_precision(self.device) is not None
         self.layers = resolved(encoder, config.layers)
-        self.learner = patches.learner(encoder.model, rank=config.rank, seed=config.seed, device=self.device)
+        self.learner = patches.learner(
+            encoder.model, rank=config.rank, seed=config.seed, device=self.device, last=max(self.layers)
+        )
         width = int(self.learner[0].auto_model.config.hidden_size)
         made = [Bucket(width, config, seed=config.seed + place) for place in range(len(self.layers))]
         self.model = torch.nn.ModuleList(made).to(self.device)

@@ -107,6 +107,7 @@ class BucketEncoder:
         for one in parts.copies:
             model = deepcopy(base.model).float().cpu()
             patches.apply(model, one.patch)
+            patches.shorten(model, max(one.layers))
             members.append(SentenceEncoder(model, id=id, device=device or str(base.device), layers=one.layers))
         return BucketEncoder(members, id=id, fingerprint=parts.fingerprint)
 

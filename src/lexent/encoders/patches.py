@@ -16,16 +16,18 @@ if TYPE_CHECKING:
     import torch
 
 
-def learner(model: Any, *, rank: int | None, seed: int, device: torch.device) -> Any:
+def learner(model: Any, *, rank: int | None, seed: int, device: torch.device, last: int | None = None) -> Any:
     """A copy of a SentenceTransformer that can learn, without dropout: all of it, or a change of that rank.
 
-    With rank 0 it stays as it is.
+    With rank 0 it stays as it is. last: the last layer whose states are read.
     """
     from copy import deepcopy
 
     import torch
 
     made = deepcopy(model).float().to(device).eval()
+    if last is not None:
+        shorten(made, last)
     for parameter in made.parameters():
         parameter.requires_grad_(rank is None)
     if rank:
@@ -35,6 +37,32 @@ def learner(model: Any, *, rank: int | None, seed: int, device: torch.device) ->
             # Two thin products beside the wide one: a gradient of the whole matrix is never made.
             module.register_forward_hook(lambda one, given, out: out + one.change(given[0]))
     return made
+
+
+def shorten(model: Any, last: int) -> None:
+    """Takes the layers after the last one that is read out of a SentenceTransformer, in place.
+
+    Not where that would change the states of that layer, as in models whose last layer is treated apart.
+    """
+    import torch
+
+    transformer = model[0].auto_model
+    n = int(transformer.config.num_hidden_layers)
+    stacks = [one for one in transformer.modules() if isinstance(one, torch.nn.ModuleList) and len(one) == n]
+    if len(stacks) != 1 or not 0 < last < n:
+        return
+    device = next(transformer.parameters()).device
+    some = torch.arange(min(8, int(transformer.config.vocab_size)), device=device)[None]
+
+    def states() -> torch.Tensor:
+        with torch.inference_mode():
+            found: torch.Tensor = transformer(input_ids=some, output_hidden_states=True).hidden_states[last]
+            return found
+
+    before, after = states(), list(stacks[0][last:])
+    del stacks[0][last:]
+    if not torch.equal(states(), before):
+        stacks[0].extend(after)
 
 
 def changes(made: Any) -> dict[str, torch.Tensor]:
