@@ -335,6 +335,21 @@ def test_a_document_is_added_found_and_explained(tab: Tab, client: httpx.Client)
     assert client.delete("/v1/indexes/docs/documents", params={"id": "penguin-1"}).status_code == 200
 
 
+def test_a_mouse_that_rests_over_a_word_tells_nothing_of_it(tab: Tab) -> None:
+    page = tab.open(f"/search?q={QUERY}")
+    page.locator(".hit .title").first.click()
+    page.wait_for_selector(".word")
+    page.locator(".word").nth(2).hover()
+    third = page.locator(".about b").inner_text()
+    page.locator(".word").first.focus()
+    first = page.locator(".about b").inner_text()
+    assert first != third
+    page.locator(".weight-row").first.press("Enter")  # the words are drawn anew, one of them under the mouse
+    eventually(page, "document.querySelector('.word.on') !== null")
+    eventually(page, "document.querySelector('.word:hover') !== null")
+    assert page.locator(".about b").inner_text() == first
+
+
 def test_the_lexicon_can_be_searched_sorted_and_paged(tab: Tab) -> None:
     page = tab.open("/lexicon")
     page.wait_for_selector(".table tbody tr")
