@@ -63,6 +63,8 @@ def main() -> None:
         asked = joined(list(coded(system, titles, folder, "query", size))).first(len(queries))
         of_tokens = f"{winners[0]} winners a token, {winners[1]} of a query's"
         found["lexicon"] = f"{system.lexicon.name} ({size:,} latents, {of_tokens})"
+        named = [f"--{name} {Path(path).name}" for name in ("lexicon", "recipe") if (path := getattr(given, name))]
+        found["command"] += f' ARGS="{" ".join([f"--passages {given.passages}", *named])}"'
         found["coding_ms"] = coding(system, queries)
     with tempfile.TemporaryDirectory() as place:
         ours = {name: Ours(name, recipe, size, Path(place) / name) for name, recipe in recipes(given.query_cap).items()}

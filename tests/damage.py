@@ -7,6 +7,7 @@ import random
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import living
 from lexent.errors import ArtifactError
@@ -71,3 +72,14 @@ def check(child: living.Child) -> list[list[str]]:
     assert outcomes[-1] == ["", "answer"]
     assert {found for _, found in outcomes} == {"answer", "error"}
     return outcomes
+
+
+def asked_all(index: Any) -> Any:
+    """Searches an index with filters, explains every hit and scores all documents; gives the last query."""
+    for where in (None, {"n": {"gte": 3, "lt": 50}}, {"n": 5}):
+        for results in index.search_many(["yeast dough light", "king"], k=30, filter=where):
+            for hit in results:
+                hit.explain()
+    query = index.query("yeast dough light")
+    index.searcher.scores(query.ids, -query.weights)
+    return query

@@ -23,6 +23,19 @@ SMALL = RetrievalConfig.paper(
 )  # fmt: skip
 
 
+def disturbed(made: Any) -> torch.Generator:
+    """Gives an autoencoder biases and gains, where it has them, so that each of them matters; what they came from."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        made.b_dec.copy_(torch.randn(len(made.b_dec), generator=generator) * 0.3)
+        made.b_enc.copy_(torch.randn(len(made.b_enc), generator=generator) * 0.1)
+        if made.gain is not None:
+            made.gain.copy_(torch.rand(len(made.gain), generator=generator) + 0.5)
+        if made.W_enc is not None:
+            made.W_enc.mul_(1.3)
+    return generator
+
+
 def slow_maxsim(queries: list[NDArray[Any]], documents: list[NDArray[Any]]) -> NDArray[np.float64]:
     """Equation 4, token by token and latent by latent."""
     scores = np.zeros((len(queries), len(documents)))

@@ -82,12 +82,7 @@ def test_verify_and_opening_name_what_is_damaged(path: Path) -> None:
 def use(path: Path) -> None:
     """Does with an index what can be done."""
     with opened(path) as index:
-        for where in (None, {"n": {"gte": 3, "lt": 50}}, {"n": 5}):
-            for results in index.search_many(["yeast dough light", "king"], k=30, filter=where):
-                for hit in results:
-                    hit.explain()
-        query = index.query("yeast dough light")
-        index.searcher.scores(query.ids, -query.weights)
+        query = damage.asked_all(index)
         index.search("dough king", k=5, steer={int(query.ids[0]): 2.0}, filter={"n": {"gte": 3}})
         index.search("dough king", k=5, feedback=3)
     opened(path, retune={"power": 0.5, "idf": "lucene"}).search("dough", k=3)

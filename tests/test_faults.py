@@ -251,12 +251,7 @@ def test_cut_and_missing_files_are_refused_by_name(path: Path) -> None:
 def use(path: Path) -> None:
     """Does with an index what can be done."""
     with opened(path) as index:
-        for where in (None, {"n": {"gte": 3, "lt": 50}}, {"n": 5}):
-            for results in index.search_many(["yeast dough light", "king"], k=30, filter=where):
-                for hit in results:
-                    hit.explain()
-        query = index.query("yeast dough light")
-        index.searcher.scores(query.ids, -query.weights)
+        damage.asked_all(index)
         index.search("dough king", k=5, filter={"n": {"gte": 3}}, idf_of_subset=True)
     opened(path, retune={"power": 1.0, "document_cap": 5}).search("dough", k=3)
 

@@ -17,20 +17,12 @@ from lexent.coders.retrieval_config import RetrievalConfig
 from lexent.coders.retrieval_model import RetrievalModel, document_contrast, token_contrast, unit
 from lexent.coders.sparse import selected_products, weighted_rows
 from lexent.types import States
-from paired import ALL, NONE, SMALL, slow_maxsim
+from paired import ALL, NONE, SMALL, disturbed, slow_maxsim
 
 
 def model(*, tied: bool = True, d: int = 12, m: int = 40) -> tuple[RetrievalModel, torch.Tensor]:
     made = RetrievalModel(d, m, tied=tied, seed=3)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        made.b_dec.copy_(torch.randn(d, generator=generator) * 0.3)
-        made.b_enc.copy_(torch.randn(m, generator=generator) * 0.1)
-        if made.gain is not None:
-            made.gain.copy_(torch.rand(m, generator=generator) + 0.5)
-        if made.W_enc is not None:
-            made.W_enc.mul_(1.3)
-    return made, torch.randn(30, d, generator=generator)
+    return made, torch.randn(30, d, generator=disturbed(made))
 
 
 def weights(made: RetrievalModel) -> tuple[NDArray[Any], ...]:

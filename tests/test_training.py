@@ -24,6 +24,7 @@ from lexent.coders.training import METRICS, Progress, TrainConfig, Trainer, sche
 from lexent.encoders import ArrayEncoder, TinyEncoder
 from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.types import States
+from paired import disturbed
 
 SMALL = TrainConfig(d_sae=96, k=4, batch=64, lr=3e-3, k_aux=16, dead_after=2000)
 NONE = torch.empty(0, dtype=torch.long)
@@ -74,15 +75,7 @@ def same_model(one: SparseAutoencoder, other: SparseAutoencoder) -> bool:
 
 def make(*, tied: bool, d: int = 12, m: int = 40) -> tuple[TopKModel, torch.Tensor]:
     model = TopKModel(d, m, tied=tied, seed=3)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        model.b_dec.copy_(torch.randn(d, generator=generator) * 0.3)
-        model.b_enc.copy_(torch.randn(m, generator=generator) * 0.1)
-        if model.gain is not None:
-            model.gain.copy_(torch.rand(m, generator=generator) + 0.5)
-        if model.W_enc is not None:
-            model.W_enc.mul_(1.3)
-    return model, torch.randn(50, d, generator=generator)
+    return model, torch.randn(50, d, generator=disturbed(model))
 
 
 @pytest.mark.parametrize("tied", [True, False])

@@ -33,6 +33,7 @@ Names = Annotated[int, typer.Option("--names", min=1, help="How many directions 
 def explainer(
     collection: str, adapter: Path, *, split: str, encoder: str | None, lexicon: str | None, meter: Meter
 ) -> Explainer:
+    """What reads an adapter's changes, on a collection."""
     from lexent.adapters import load
     from lexent.evaluation.collections import load as read
     from lexent.evaluation.explained import Explainer
