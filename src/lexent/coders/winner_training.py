@@ -74,8 +74,12 @@ class WinnerTrainer:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.autocast = half_precision(self.device) is not None
         self.layers = resolved(encoder, config.layers)
+        if config.shallow and len(self.layers) > 1:
+            raise InputError(f"a shallow copy of the encoder has one bucket; given: the layers {list(self.layers)}")
+        depth, top = resolved(encoder, (-1,))[0], max(self.layers)
+        self.without = patches.middle(depth, top) if config.shallow else ()
         self.learner = patches.learner(
-            encoder.model, rank=config.rank, seed=config.seed, device=self.device, last=max(self.layers)
+            encoder.model, rank=config.rank, seed=config.seed, device=self.device, last=top, without=self.without
         )
         width = int(self.learner[0].auto_model.config.hidden_size)
         made = [Bucket(width, config, seed=config.seed + place) for place in range(len(self.layers))]
@@ -159,7 +163,7 @@ class WinnerTrainer:
         queries = self.pooled(self.pairs.queries, batch.queries, "query")
         documents = self.pooled(self.pairs.documents, batch.documents, "document")
         scores = self.scores(queries, documents)
-        loss = loss_of(scores, batch, config)
+        loss = loss_of(scores, batch, config, self._taught(batch) if config.teacher else None)
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         for group in self.optimizer.param_groups:
@@ -189,11 +193,9 @@ class WinnerTrainer:
             found.append(Pooled(max_pooled(ids, values, owners, texts=len(places), size=size), ids, rows.detach()))
         return found
 
-    def _states(self, texts: list[str], kind: Kind) -> tuple[list[torch.Tensor], torch.Tensor]:
-        """The states of all tokens in each layer, and which text each is of."""
-        tokenizer, model = self.learner.tokenizer, self.learner[0].auto_model
+    def _inputs(self, texts: list[str], kind: Kind) -> dict[str, torch.Tensor]:
         limit = self.config.query_tokens if kind == "query" else self.config.document_tokens
-        encoded = tokenizer(
+        encoded = self.learner.tokenizer(
             [self.encoder.prompts[kind] + text for text in texts],
             truncation=True,
             max_length=min(limit, self.encoder.max_tokens),
@@ -201,13 +203,30 @@ class WinnerTrainer:
             return_special_tokens_mask=True,
             return_tensors="pt",
         )
-        special = encoded.pop("special_tokens_mask").bool()
-        kept = (encoded["attention_mask"].bool() & (~special | self.config.specials)).to(self.device)
-        inputs = {name: tensor.to(self.device) for name, tensor in encoded.items()}
+        return {name: tensor.to(self.device) for name, tensor in encoded.items()}
+
+    def _states(self, texts: list[str], kind: Kind) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """The states of all tokens in each layer, and which text each is of."""
+        inputs, model = self._inputs(texts, kind), self.learner[0].auto_model
+        special = inputs.pop("special_tokens_mask").bool()
+        kept = inputs["attention_mask"].bool() & (~special | self.config.specials)
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
             layers = model(**inputs, output_hidden_states=True).hidden_states
         owners = torch.arange(len(texts), device=self.device).repeat_interleave(kept.sum(dim=1))
         return [layers[layer].float()[kept] for layer in self.layers], owners
+
+    @torch.no_grad()
+    def _taught(self, batch: PairBatch) -> torch.Tensor:
+        """float[n_queries, n_documents]: cosines of the pooled vectors of the encoder as it was before training."""
+
+        def vectors(texts: Any, places: NDArray[np.int64], kind: Kind) -> torch.Tensor:
+            inputs = self._inputs([texts[place] for place in places], kind)
+            del inputs["special_tokens_mask"]
+            with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
+                return F.normalize(self.encoder.model(inputs)["sentence_embedding"].float(), dim=1)
+
+        queries = vectors(self.pairs.queries, batch.queries, "query")
+        return queries @ vectors(self.pairs.documents, batch.documents, "document").t()
 
     def scores(self, queries: list[Pooled], documents: list[Pooled]) -> Scores:
         """Cosines of queries and documents, and cosines of which units are active: the mean over the buckets."""
@@ -272,8 +291,8 @@ class WinnerTrainer:
     def result(self, *, bits: int = 32) -> tuple[SparseAutoencoder, Copy]:
         """The units of all buckets, and the copy of the encoder that they read."""
         units = exported(self.buckets, self.config)
-        found = Copy(self.layers, patches.changes(self.learner) if self.config.rank != 0 else {})
-        return units.quantised() if bits == 8 else units, found
+        found = patches.changes(self.learner) if self.config.rank != 0 else {}
+        return units.quantised() if bits == 8 else units, Copy(self.layers, found, self.without)
 
 
 def resolved(encoder: SentenceEncoder, layers: tuple[int, ...]) -> tuple[int, ...]:

@@ -31,10 +31,11 @@ FACTS, CHANGES = "encoder.json", "changes-{}.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One copy of the base encoder: which layers are read, and what was changed in it."""
+    """One copy of the base encoder: which layers are read, what was changed in it, and what was left out of it."""
 
     layers: tuple[int, ...]
     patch: dict[str, torch.Tensor]
+    without: tuple[int, ...] = ()  # layers of the base that the copy does not have; those read are counted without them
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class BucketParts:
 
     @property
     def fingerprint(self) -> str:
-        digests = [f"{one.layers} {patches.digest(one.patch)}" for one in self.copies]
+        digests = [f"{one.layers}{one.without or ''} {patches.digest(one.patch)}" for one in self.copies]
         return hashlib.sha256(" ".join([self.base_fingerprint, *digests]).encode()).hexdigest()[:16]
 
     def save(self, folder: Path) -> None:
@@ -59,6 +60,7 @@ class BucketParts:
             "base": self.base,
             "base_fingerprint": self.base_fingerprint,
             "layers": [list(one.layers) for one in self.copies],
+            "without": [list(one.without) for one in self.copies],
         }
         (folder / FACTS).write_text(json.dumps(facts, indent=1) + "\n")
         for place, one in enumerate(self.copies):
@@ -72,8 +74,8 @@ class BucketParts:
         try:
             facts = json.loads((folder / FACTS).read_text())
             copies = tuple(
-                Copy(tuple(layers), load_file(folder / CHANGES.format(place)))
-                for place, layers in enumerate(facts["layers"])
+                Copy(tuple(layers), load_file(folder / CHANGES.format(place)), tuple(without))
+                for place, (layers, without) in enumerate(zip(facts["layers"], facts["without"], strict=True))
             )
             return BucketParts(facts["base"], facts["base_fingerprint"], copies)
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
@@ -106,6 +108,7 @@ class BucketEncoder:
         members = []
         for one in parts.copies:
             model = deepcopy(base.model).float().cpu()
+            patches.drop(model, one.without)
             patches.apply(model, one.patch)
             patches.shorten(model, max(one.layers))
             members.append(SentenceEncoder(model, id=id, device=device or str(base.device), layers=one.layers))

@@ -10,22 +10,31 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lexent.errors import ArtifactError
+from lexent.errors import ArtifactError, InputError
 
 if TYPE_CHECKING:
     import torch
 
 
-def learner(model: Any, *, rank: int | None, seed: int, device: torch.device, last: int | None = None) -> Any:
+def learner(
+    model: Any,
+    *,
+    rank: int | None,
+    seed: int,
+    device: torch.device,
+    last: int | None = None,
+    without: tuple[int, ...] = (),
+) -> Any:
     """A copy of a SentenceTransformer that can learn, without dropout: all of it, or a change of that rank.
 
-    With rank 0 it stays as it is. last: the last layer whose states are read.
+    With rank 0 it stays as it is. last: the last layer whose states are read, of those that are left without some.
     """
     from copy import deepcopy
 
     import torch
 
     made = deepcopy(model).float().to(device).eval()
+    drop(made, without)
     if last is not None:
         shorten(made, last)
     for parameter in made.parameters():
@@ -39,6 +48,34 @@ def learner(model: Any, *, rank: int | None, seed: int, device: torch.device, la
     return made
 
 
+def middle(n: int, kept: int) -> tuple[int, ...]:
+    """The layers to go without so that `kept` of n are left: those in the middle; 1 is the first."""
+    first = kept // 2
+    return tuple(range(first + 1, first + 1 + n - kept))
+
+
+def drop(model: Any, without: tuple[int, ...]) -> None:
+    """Takes layers out of a SentenceTransformer, in place; 1 is the first. Each of the others reads the one before."""
+    if not without:
+        return
+    transformer = model[0].auto_model
+    stack = _stack(transformer)
+    if stack is None or not set(without) <= set(range(1, len(stack))):
+        raise InputError(f"layers {list(without)} cannot be taken out of this encoder")
+    for layer in sorted(without, reverse=True):
+        del stack[layer - 1]
+    transformer.config.num_hidden_layers = len(stack)
+
+
+def _stack(transformer: Any) -> Any:
+    """The list of a model's layers, if it can be told."""
+    import torch
+
+    n = int(transformer.config.num_hidden_layers)
+    found = [one for one in transformer.modules() if isinstance(one, torch.nn.ModuleList) and len(one) == n]
+    return found[0] if len(found) == 1 else None
+
+
 def shorten(model: Any, last: int) -> None:
     """Takes the layers after the last one that is read out of a SentenceTransformer, in place.
 
@@ -47,9 +84,8 @@ def shorten(model: Any, last: int) -> None:
     import torch
 
     transformer = model[0].auto_model
-    n = int(transformer.config.num_hidden_layers)
-    stacks = [one for one in transformer.modules() if isinstance(one, torch.nn.ModuleList) and len(one) == n]
-    if len(stacks) != 1 or not 0 < last < n:
+    stack = _stack(transformer)
+    if stack is None or not 0 < last < len(stack):
         return
     device = next(transformer.parameters()).device
     some = torch.arange(min(8, int(transformer.config.vocab_size)), device=device)[None]
@@ -59,10 +95,10 @@ def shorten(model: Any, last: int) -> None:
             found: torch.Tensor = transformer(input_ids=some, output_hidden_states=True).hidden_states[last]
             return found
 
-    before, after = states(), list(stacks[0][last:])
-    del stacks[0][last:]
+    before, after = states(), list(stack[last:])
+    del stack[last:]
     if not torch.equal(states(), before):
-        stacks[0].extend(after)
+        stack.extend(after)
 
 
 def changes(made: Any) -> dict[str, torch.Tensor]:
