@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 import lexent.coders.maxsim as maxsims
 from lexent.coders import sparse
 from lexent.coders.maxsim import TextCodes, maxsim
+from lexent.coders.pair_states import TextStates
 from lexent.coders.retrieval_config import RetrievalConfig
 from lexent.coders.retrieval_model import RetrievalModel, document_contrast, token_contrast, unit
 from lexent.coders.sparse import selected_products, weighted_rows
+from lexent.coders.teacher import WHOLE, divergence, taught
 from lexent.types import States
 from paired import ALL, NONE, SMALL, disturbed, slow_maxsim
 
@@ -243,3 +245,45 @@ def test_annealing_goes_from_more_latents_to_k() -> None:
     config = replace(SMALL, k_from=8)
     assert [config.k_at(share) for share in (0.0, 0.35, 0.7, 1.0)] == [8, 6, 4, 4]
     assert SMALL.k_at(0.0) == 4
+
+
+def test_the_teacher_has_the_scores_of_the_encoders_own_states() -> None:
+    draw = np.random.default_rng(4)
+
+    def side(counts: list[int]) -> TextStates:
+        made = [draw.normal(size=(sum(counts), 5)), draw.normal(size=(len(counts), 5))]
+        return TextStates(torch.from_numpy(made[0]), np.array(counts), torch.from_numpy(made[1]))
+
+    queries, documents = side([2, 1, 3]), side([1, 4, 2, 3])
+    weights = draw.random(6)
+    found = taught(queries, documents, torch.from_numpy(weights)).numpy()
+
+    def cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
+        return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+    for row in range(3):
+        own = range(sum(queries.counts[:row]), sum(queries.counts[: row + 1]))
+        for column in range(4):
+            theirs = range(sum(documents.counts[:column]), sum(documents.counts[: column + 1]))
+            best = [max(cosine(queries.rows[i].numpy(), documents.rows[j].numpy()) for j in theirs) for i in own]
+            tokens = np.average(best, weights=weights[list(own)])
+            assert queries.pooled is not None
+            assert documents.pooled is not None
+            whole = cosine(queries.pooled[row].numpy(), documents.pooled[column].numpy())
+            assert found[row, column] == pytest.approx(tokens + WHOLE * whole)
+
+
+def test_the_divergence_is_that_of_the_chances_and_0_where_scores_differ_by_a_constant() -> None:
+    draw = np.random.default_rng(5)
+    ours, theirs = draw.normal(size=(2, 3, 4))
+    excluded = np.zeros((3, 4), bool)
+    excluded[1, 2] = True
+    found = divergence(*(torch.from_numpy(one) for one in (ours, theirs, excluded)))
+    total = 0.0
+    for row in range(3):
+        kept = ~excluded[row]
+        p, q = (np.exp(one[row][kept]) / np.exp(one[row][kept]).sum() for one in (theirs, ours))
+        total += float((p * np.log(p / q)).sum())
+    assert float(found) == pytest.approx(total / 3)
+    none = torch.zeros(3, 4, dtype=torch.bool)
+    assert float(divergence(torch.from_numpy(ours), torch.from_numpy(ours + 7), none)) == pytest.approx(0, abs=1e-9)

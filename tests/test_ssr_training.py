@@ -322,14 +322,36 @@ def test_gains_are_learned_and_saved(starts: tuple[SparseAutoencoder, SparseAuto
     assert trainer(starts).result()[0].query_gain is None
 
 
+def test_codes_learn_the_ranking_of_the_encoder_from_a_teacher(
+    starts: tuple[SparseAutoencoder, SparseAutoencoder],
+) -> None:
+    run = trainer(starts, teacher=1.0, gamma=1.0, steps=60, lr=1e-2)
+    distance = [run.advance()(1.0).supervised for _ in range(60)]
+    assert np.mean(distance[-10:]) < 0.9 * np.mean(distance[:10])
+    half = trainer(starts, teacher=0.5, steps=1)
+    apart = [trainer(starts, teacher=share, steps=1) for share in (0.0, 1.0)]
+    first = [one.run().supervised for one in (half, *apart)]
+    assert first[0] == pytest.approx((first[1] + first[2]) / 2, rel=1e-4)
+
+
 def test_wrong_settings_are_refused() -> None:
-    for wrong in ({"k": 0}, {"batch": 1}, {"gamma": -1.0}, {"temperature": 0.0}, {"steps": 0}, {"k_from": 65}):
+    for wrong in (
+        {"k": 0},
+        {"batch": 1},
+        {"gamma": -1.0},
+        {"temperature": 0.0},
+        {"steps": 0},
+        {"k_from": 65},
+        {"teacher": 1.1},
+    ):
         with pytest.raises(InputError, match=f"{next(iter(wrong))} is .*allowed: "):
             replace(SMALL, **wrong)
     with pytest.raises(InputError, match="pretrain is 0"):
         fit(TinyEncoder(), ["a"], toy(), config=replace(SMALL, pretrain=0))
     with pytest.raises(InputError, match='the encoder "tiny" cannot be trained'):
         fit(TinyEncoder(), toy().documents, toy(), config=replace(SMALL, freeze=False))
+    with pytest.raises(InputError, match="cannot be the teacher"):
+        fit(TinyEncoder(), toy().documents, toy(), config=replace(SMALL, freeze=False, teacher=0.5))
 
 
 def test_scores_of_the_trainer_are_those_of_saved_codes(starts: tuple[SparseAutoencoder, SparseAutoencoder]) -> None:

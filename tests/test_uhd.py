@@ -262,6 +262,36 @@ def test_changes_turn_the_base_into_what_was_trained(encoder: SentenceEncoder, r
     assert codes.ids[:, :6].max() < 64 <= codes.ids[:, 6:].min()
 
 
+def test_a_shallow_copy_goes_without_the_layers_in_the_middle(encoder: SentenceEncoder, tmp_path: Path) -> None:
+    assert [patches.middle(6, kept) for kept in (6, 5, 4, 1)] == [(), (3,), (3, 4), (1, 2, 3, 4, 5)]
+    trainer = WinnerTrainer(encoder, pairs(), replace(SMALL, rank=0, layers=(1,), shallow=True))
+    texts = [one.content for one in documents(5)]
+    with torch.no_grad():
+        states = trainer._states(texts, "document")[0][0]
+        model = encoder.model[0].auto_model.float()
+        tokens = encoder.model.tokenizer(texts, padding=True, return_tensors="pt", truncation=True, max_length=64)
+        below = model(**tokens, output_hidden_states=True).hidden_states[0]
+        # Hidden from each other: padding, by the mask that the whole model makes of it.
+        hidden = (1.0 - tokens["attention_mask"][:, None, None, :].float()) * torch.finfo(torch.float32).min
+        last = model.encoder.layer[-1](below, hidden)
+        last = last[0] if isinstance(last, tuple) else last
+    kept = tokens["attention_mask"].bool()
+    assert (torch.cosine_similarity(states, last[kept]) > 0.999).all()
+    trainer.run()
+    copy = trainer.result()[1]
+    assert (copy.layers, copy.without) == ((1,), (1,))
+    parts = BucketParts(encoder.id, encoder.fingerprint, (copy,))
+    parts.save(tmp_path / "encoder")
+    again = BucketParts.load(tmp_path / "encoder")
+    assert again.fingerprint == parts.fingerprint != replace(parts, copies=(replace(copy, without=()),)).fingerprint
+    found = encode(BucketEncoder.of(again, id="x", base=encoder), texts, kind="document").values.float()
+    assert (torch.cosine_similarity(found, states) > 0.999).all()
+    with pytest.raises(InputError, match="has one bucket"):
+        WinnerTrainer(encoder, pairs(), replace(SMALL, layers=(1, 2), shallow=True))
+    with pytest.raises(InputError, match="cannot be taken out"):
+        WinnerTrainer(encoder, pairs(), replace(SMALL, layers=(0,), shallow=True))
+
+
 def test_a_change_of_an_unknown_parameter_is_refused(encoder: SentenceEncoder) -> None:
     from copy import deepcopy
 
@@ -434,10 +464,11 @@ def test_train_from_the_command_line(base: str, tmp_path: Path) -> None:
     lines = [{"_id": one.id, "title": f"{one.content[:9]} {one.id}", "text": one.content} for one in documents()]
     (tmp_path / "corpus.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
     words = ["train", tmp_path / "corpus.jsonl", "--recipe", "uhd", "--encoder", base, "--latents", 64, "--k", 6]
-    words += ["--steps", 3, "--batch", 4, "--layers", "1,2", "--rank", 2, "--bits", 8]
+    words += ["--steps", 3, "--batch", 4, "--layers", "1,2", "--rank", 2, "--bits", 8, "--shallow"]
     found = data(*words, "--out", tmp_path / "lex")
     assert found["concepts"] == 128
     assert found["training"]["layers"] == [1, 2]
+    assert [one.without for one in BucketParts.load(tmp_path / "lex" / "encoder").copies] == [(1,), ()]
     index = ["index", tmp_path / "corpus.jsonl", "--recipe", "uhd", "--lexicon", tmp_path / "lex"]
     good(*index, "--out", tmp_path / "x")
     answer = data("search", tmp_path / "x", "dough oven", "--hits", 2)

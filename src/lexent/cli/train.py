@@ -112,10 +112,12 @@ def train(
     alpha: ssr.Alpha = None,
     beta: ssr.Beta = None,
     gamma: ssr.Gamma = None,
+    teacher: ssr.Teacher = None,
     temperature: ssr.Temperature = None,
     whole_temperature: ssr.WholeTemperature = None,
     layers: uhd.Layers = None,
     joint: uhd.Joint = False,
+    shallow: uhd.Shallow = None,
     rank: uhd.Rank = None,
     mask: uhd.Mask = None,
     boost: uhd.Boost = None,
@@ -142,9 +144,9 @@ def train(
     of_ssr: dict[str, Any] = {"start": start, "whole": whole, "whole-latents": whole_latents, "whole-k": whole_k}
     of_ssr |= {"unfreeze": unfreeze or None, "k-from": k_from, "wide": wide, "alpha": alpha, "beta": beta}
     of_ssr |= {"gamma": gamma, "whole-temperature": whole_temperature, "gains": gains, "idf": idf}
-    of_ssr |= {"function-words": function_words, "emphasis": emphasis}
+    of_ssr |= {"function-words": function_words, "emphasis": emphasis, "teacher": teacher}
     of_uhd: dict[str, Any] = {"layers": layers, "joint": joint or None, "rank": rank, "mask": mask, "boost": boost}
-    of_uhd |= {"loss": loss, "binary": binary}
+    of_uhd |= {"loss": loss, "binary": binary, "shallow": shallow}
     chosen = recipes.get(recipe) if recipe is not None else None
     with_ssr = chosen is not None and chosen.match == "maxsim"
     with_uhd = chosen is not None and chosen.winners
@@ -184,11 +186,11 @@ def train(
                     settings |= {"pretrain": passes, "whole": whole, "whole_d_sae": whole_latents, "whole_k": whole_k}
                     settings |= {"freeze": not unfreeze, "k_from": k_from, "wide": wide, "alpha": alpha, "beta": beta}
                     settings |= {"gamma": gamma, "whole_temperature": whole_temperature, "gains": gains, "idf": idf}
-                    settings |= {"function_words": function_words, "emphasis": emphasis}
+                    settings |= {"function_words": function_words, "emphasis": emphasis, "teacher": teacher}
                     config = ssr.settings_of(settings, paper=paper)
                 else:
                     del settings["tied"]
-                    settings |= {"mask": mask, "boost": boost, "loss": loss, "binary": binary}
+                    settings |= {"mask": mask, "boost": boost, "loss": loss, "binary": binary, "shallow": shallow}
                     config = uhd.settings_of(settings, layers=layers, rank=rank, paper=paper)
                 gathered = ssr.gathered(
                     texts,

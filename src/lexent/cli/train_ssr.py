@@ -98,6 +98,7 @@ Wide = Annotated[float | None, _setting("--wide", "wide")]
 Alpha = Annotated[float | None, _setting("--alpha", "alpha")]
 Beta = Annotated[float | None, _setting("--beta", "beta")]
 Gamma = Annotated[float | None, _setting("--gamma", "gamma")]
+Teacher = Annotated[float | None, _setting("--teacher", "teacher")]
 Temperature = Annotated[float | None, _setting("--temperature", "temperature")]
 WholeTemperature = Annotated[float | None, _setting("--whole-temperature", "whole_temperature")]
 

@@ -44,6 +44,7 @@ Joint = Annotated[
     bool,
     _option("--joint", "Train all buckets at once on one copy of the encoder, not one after the other on one each."),
 ]
+Shallow = Annotated[bool | None, _setting("--shallow", "shallow")]
 Rank = Annotated[
     int | None,
     _option(

@@ -43,20 +43,25 @@ class QueryWeights:
     ) -> torch.Tensor:
         """float[n_tokens, k]: what each latent of each token of a batch's queries counts."""
         config, device = self.config, ids.device
-        found = torch.ones(len(ids), 1, device=device)
-        if config.function_words != 1:
-            sides = zip(batch.queries.tolist(), queries.counts.tolist(), strict=True)
-            light = [self._light_words(place, count) for place, count in sides]
-            found = found * torch.from_numpy(np.concatenate(light)).to(device)[:, None]
-        if config.emphasis and self.mean_length > 0:
-            lengths = queries.rows.detach().norm(dim=1, keepdim=True)
-            found = found * (lengths / self.mean_length) ** config.emphasis
+        found = self.of_tokens(queries, batch)[:, None]
         if gain is not None:
             found = found * F.embedding(ids, gain[:, None]).squeeze(-1)
         if config.idf:
             source = torch.from_numpy(np.repeat(batch.source, queries.counts)).to(device)
             found = found * self.idf[source[:, None], ids]
         return found.expand(ids.shape)
+
+    def of_tokens(self, queries: TextStates, batch: PairBatch) -> torch.Tensor:
+        """float[n_tokens]: what each token counts, whatever its latents."""
+        config, device = self.config, queries.rows.device
+        found = torch.ones(len(queries.rows), device=device)
+        if config.function_words != 1:
+            sides = zip(batch.queries.tolist(), queries.counts.tolist(), strict=True)
+            light = [self._light_words(place, count) for place, count in sides]
+            found = found * torch.from_numpy(np.concatenate(light)).to(device)
+        if config.emphasis and self.mean_length > 0:
+            found = found * (queries.rows.detach().norm(dim=1) / self.mean_length) ** config.emphasis
+        return found
 
     def _light_words(self, place: int, count: int) -> NDArray[np.float32]:
         """float32[count]: the weights of a query's first tokens by whether they are function words."""

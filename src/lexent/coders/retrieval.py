@@ -26,6 +26,7 @@ from lexent.coders.pair_states import Side, StateSource, TextStates, TrainedStat
 from lexent.coders.pairs import PairBatch, PairBatches, Pairs
 from lexent.coders.query_weights import QueryWeights
 from lexent.coders.retrieval_model import RetrievalModel, Unsupervised, Weights, document_contrast, unit
+from lexent.coders.teacher import divergence, taught
 from lexent.coders.training import schedule
 from lexent.errors import InputError
 
@@ -45,7 +46,7 @@ class PairProgress:
     step: int
     pairs: int
     loss: float  # of tokens, all terms
-    supervised: float  # cross-entropy of a query's own document among those of the batch
+    supervised: float  # cross-entropy of a query's own document among those of the batch; with a teacher, its share too
     accuracy: float  # share of the queries whose own document has the highest score of the batch
     fvu: float
     dead: float
@@ -135,6 +136,8 @@ class PairTrainer:
             pairs, batch=config.batch, hard=config.hard, balance=config.balance, seed=config.seed
         )
         self.steps = config.steps or max(1, round(config.epochs * self.batches.an_epoch))
+        if config.teacher and not config.freeze:
+            raise InputError("an encoder that is trained cannot be the teacher of its codes; leave one of them out")
         self.learner = None if config.freeze else trainable(encoder, device=self.device)
         self._sources: tuple[StateSource, StateSource] | None = None
         self.weights = QueryWeights(
@@ -249,6 +252,10 @@ class PairTrainer:
             excluded = torch.from_numpy(batch.excluded).to(self.device)
             temperature = config.temperature if of_tokens else config.whole_temperature
             supervised = document_contrast(scores / temperature, target, excluded)
+            if of_tokens and config.teacher:
+                wanted = taught(queries, documents, self.weights.of_tokens(queries, batch))
+                follow = divergence(scores / temperature, wanted / config.teacher_temperature, excluded)
+                supervised = (1 - config.teacher) * supervised + config.teacher * follow
         shares = Weights(
             config.wide, config.alpha, config.beta, config.k_aux, config.contrasted, config.contrast_temperature
         )
@@ -295,7 +302,7 @@ class PairTrainer:
     def sources(self) -> tuple[StateSource, StateSource]:
         """Of the states of queries and of documents; made when first asked for."""
         if self._sources is None:
-            config, whole = self.config, self.whole is not None
+            config, whole = self.config, self.whole is not None or self.config.teacher > 0
             sides = (
                 Side(self.pairs.queries, "query", config.query_tokens, config.specials, whole),
                 Side(self.pairs.documents, "document", config.document_tokens, config.specials, whole),

@@ -54,6 +54,11 @@ class RetrievalConfig:
     """Weight of the contrast between the tokens of a batch."""
     gamma: float = 1.0
     """Weight of the contrast between the documents of a query: what retrieval training adds."""
+    teacher: float = 0.0
+    """Share of that weight that asks for the encoder's own ranking of these documents, in place of the pairs: codes
+    then stay good on texts unlike those of the pairs, and learn less from the pairs."""
+    teacher_temperature: float = 0.05
+    """Cosines of the encoder are divided by this."""
     temperature: float = 1.0
     """MaxSim scores are divided by this."""
     whole_temperature: float = 0.05
@@ -106,13 +111,22 @@ class RetrievalConfig:
             _check(getattr(self, name) >= 2, name, getattr(self, name), "2 or more")
         for name in ("k_aux", "dead_after", "query_tokens", "document_tokens", "idf_documents", "idf_every"):
             _check(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        for name in ("lr", "temperature", "whole_temperature", "contrast_temperature", "epochs", "clip"):
+        for name in (
+            "lr",
+            "temperature",
+            "teacher_temperature",
+            "whole_temperature",
+            "contrast_temperature",
+            "epochs",
+            "clip",
+        ):
             _check(getattr(self, name) > 0, name, getattr(self, name), "above 0")
         for name in ("wide", "alpha", "beta", "gamma", "hard", "pretrain", "weight_decay", "encoder_lr", "seed"):
             _check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         for name in ("idf", "emphasis", "gain_lr"):
             _check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
-        _check(0 <= self.function_words <= 1, "function_words", self.function_words, "from 0 to 1")
+        for name in ("function_words", "teacher"):
+            _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
         _check(self.balance is None or self.balance >= 0, "balance", self.balance, "0 or more, or none")
         _check(self.steps is None or self.steps >= 1, "steps", self.steps, "1 or more, or none")
         _check(0 < self.warm_up < 1, "warm_up", self.warm_up, "between 0 and 1")

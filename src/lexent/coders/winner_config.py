@@ -44,11 +44,6 @@ class WinnerConfig:
     """Cosines are divided by this, for contrast."""
     binary: float = 0.5
     """Share of the loss that is measured on which units are active alone, as in a search by counts."""
-    teacher: float = 0.0
-    """Share of the loss that asks for the ranking of the batch's documents that the encoder has as it was before
-    training, by the cosines of its pooled vectors."""
-    teacher_temperature: float = 0.05
-    """Those cosines are divided by this."""
     query_cap: int | None = 100
     """In training a query has at most so many active units in a bucket."""
     document_cap: int | None = 400
@@ -93,15 +88,14 @@ class WinnerConfig:
         _check(self.start in get_args(Start), "start", self.start, ", ".join(get_args(Start)))
         _check(self.loss in get_args(Loss), "loss", self.loss, ", ".join(get_args(Loss)))
         _check(self.rank is None or self.rank >= 0, "rank", self.rank, "0 or more, or none")
-        for name in ("binary", "teacher"):
-            _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
+        _check(0 <= self.binary <= 1, "binary", self.binary, "from 0 to 1")
         for name in ("query_k", "query_cap", "document_cap", "steps"):
             given = getattr(self, name)
             _check(given is None or given >= 1, name, given, "1 or more, or none")
         _check(self.batch >= 2, "batch", self.batch, "2 or more")
         for name in ("query_tokens", "document_tokens", "dead_after"):
             _check(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        for name in ("lr", "temperature", "teacher_temperature", "epochs", "clip", "margin"):
+        for name in ("lr", "temperature", "epochs", "clip", "margin"):
             _check(getattr(self, name) > 0, name, getattr(self, name), "above 0")
         for name in ("hard", "revive_every", "weight_decay", "encoder_lr", "boost", "seed"):
             _check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")

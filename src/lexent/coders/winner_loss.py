@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from torch.nn import functional as F
 
 from lexent.coders.retrieval_model import document_contrast
 
@@ -21,8 +20,8 @@ class Scores(NamedTuple):
     binary: torch.Tensor
 
 
-def loss_of(scores: Scores, batch: PairBatch, config: WinnerConfig, taught: torch.Tensor | None = None) -> torch.Tensor:
-    """The share of each kind of score that the settings ask for. taught: the scores of the teacher, if there is one."""
+def loss_of(scores: Scores, batch: PairBatch, config: WinnerConfig) -> torch.Tensor:
+    """The share of each kind of score that the settings ask for."""
     target = torch.from_numpy(batch.target).to(scores.real.device)
     excluded = torch.from_numpy(batch.excluded).to(scores.real.device)
     shares = ((1 - config.binary, scores.real), (config.binary, scores.binary))
@@ -31,19 +30,10 @@ def loss_of(scores: Scores, batch: PairBatch, config: WinnerConfig, taught: torc
         if not share:
             continue
         if config.loss == "hinge":
-            own = hinge(found, target, excluded, margin=config.margin)
+            total = total + share * hinge(found, target, excluded, margin=config.margin)
         else:
-            own = document_contrast(found / config.temperature, target, excluded)
-        if taught is not None:
-            follow = divergence(found / config.temperature, taught / config.teacher_temperature)
-            own = (1 - config.teacher) * own + config.teacher * follow
-        total = total + share * own
+            total = total + share * document_contrast(found / config.temperature, target, excluded)
     return total
-
-
-def divergence(scores: torch.Tensor, taught: torch.Tensor) -> torch.Tensor:
-    """The mean over queries of how far the chances of the documents are from the teacher's (Kullback-Leibler)."""
-    return F.kl_div(F.log_softmax(scores, dim=1), F.log_softmax(taught, dim=1), log_target=True, reduction="batchmean")
 
 
 def hinge(scores: torch.Tensor, target: torch.Tensor, excluded: torch.Tensor, *, margin: float) -> torch.Tensor:

@@ -163,7 +163,7 @@ class WinnerTrainer:
         queries = self.pooled(self.pairs.queries, batch.queries, "query")
         documents = self.pooled(self.pairs.documents, batch.documents, "document")
         scores = self.scores(queries, documents)
-        loss = loss_of(scores, batch, config, self._taught(batch) if config.teacher else None)
+        loss = loss_of(scores, batch, config)
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         for group in self.optimizer.param_groups:
@@ -193,9 +193,11 @@ class WinnerTrainer:
             found.append(Pooled(max_pooled(ids, values, owners, texts=len(places), size=size), ids, rows.detach()))
         return found
 
-    def _inputs(self, texts: list[str], kind: Kind) -> dict[str, torch.Tensor]:
+    def _states(self, texts: list[str], kind: Kind) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """The states of all tokens in each layer, and which text each is of."""
+        tokenizer, model = self.learner.tokenizer, self.learner[0].auto_model
         limit = self.config.query_tokens if kind == "query" else self.config.document_tokens
-        encoded = self.learner.tokenizer(
+        encoded = tokenizer(
             [self.encoder.prompts[kind] + text for text in texts],
             truncation=True,
             max_length=min(limit, self.encoder.max_tokens),
@@ -203,30 +205,13 @@ class WinnerTrainer:
             return_special_tokens_mask=True,
             return_tensors="pt",
         )
-        return {name: tensor.to(self.device) for name, tensor in encoded.items()}
-
-    def _states(self, texts: list[str], kind: Kind) -> tuple[list[torch.Tensor], torch.Tensor]:
-        """The states of all tokens in each layer, and which text each is of."""
-        inputs, model = self._inputs(texts, kind), self.learner[0].auto_model
-        special = inputs.pop("special_tokens_mask").bool()
-        kept = inputs["attention_mask"].bool() & (~special | self.config.specials)
+        special = encoded.pop("special_tokens_mask").bool()
+        kept = (encoded["attention_mask"].bool() & (~special | self.config.specials)).to(self.device)
+        inputs = {name: tensor.to(self.device) for name, tensor in encoded.items()}
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
             layers = model(**inputs, output_hidden_states=True).hidden_states
         owners = torch.arange(len(texts), device=self.device).repeat_interleave(kept.sum(dim=1))
         return [layers[layer].float()[kept] for layer in self.layers], owners
-
-    @torch.no_grad()
-    def _taught(self, batch: PairBatch) -> torch.Tensor:
-        """float[n_queries, n_documents]: cosines of the pooled vectors of the encoder as it was before training."""
-
-        def vectors(texts: Any, places: NDArray[np.int64], kind: Kind) -> torch.Tensor:
-            inputs = self._inputs([texts[place] for place in places], kind)
-            del inputs["special_tokens_mask"]
-            with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
-                return F.normalize(self.encoder.model(inputs)["sentence_embedding"].float(), dim=1)
-
-        queries = vectors(self.pairs.queries, batch.queries, "query")
-        return queries @ vectors(self.pairs.documents, batch.documents, "document").t()
 
     def scores(self, queries: list[Pooled], documents: list[Pooled]) -> Scores:
         """Cosines of queries and documents, and cosines of which units are active: the mean over the buckets."""

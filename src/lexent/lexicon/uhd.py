@@ -58,7 +58,9 @@ def train_uhd(
     folder = out.with_name(out.name + ".training")
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    runs = [config] if joint else [replace(config, layers=(layer,)) for layer in config.layers]
+    runs = [config]
+    if not joint:  # each draws for itself, so that they err apart
+        runs = [replace(config, layers=(layer,), seed=config.seed + n) for n, layer in enumerate(config.layers)]
     units: list[SparseAutoencoder] = []
     copies: list[Copy] = []
     measured: dict[str, Any] = {}
