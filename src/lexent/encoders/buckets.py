@@ -82,6 +82,11 @@ class BucketParts:
             raise ArtifactError(f'the encoder "{folder}" is damaged ({error}); train it again: lexent train') from error
 
 
+def read_base(folder: Path) -> str | None:
+    """The encoder that the one in a folder was made from; none where there is no such folder."""
+    return str(json.loads((folder / FACTS).read_text())["base"]) if folder.is_dir() else None
+
+
 class BucketEncoder:
     """Token states of the chosen layers of each copy, side by side."""
 

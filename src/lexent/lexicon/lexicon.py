@@ -19,7 +19,7 @@ import numpy as np
 
 from lexent.artifact import MANIFEST, check_sizes, read_manifest
 from lexent.encoders.buckets import FOLDER as ENCODER
-from lexent.encoders.buckets import BucketParts
+from lexent.encoders.buckets import BucketParts, read_base
 from lexent.errors import ArtifactError, MismatchError, NotFoundError
 from lexent.lexicon.bucket_weights import FILE as BUCKET_WEIGHTS
 from lexent.lexicon.bucket_weights import BucketWeights
@@ -261,13 +261,9 @@ def default_for(recipe: Recipe | None = None) -> str:
         match = manifest.get("match", "documents")
         config = json.loads((folder / CONFIG).read_text())
         fits = manifest["level"] == wanted.level and match == wanted.match
-        if manifest["encoder_id"] == DEFAULT and fits and (config["architecture"] == "winners") == wanted.winners:
+        fits = fits and (config["architecture"] == "winners") == wanted.winners
+        if fits and (read_base(folder / ENCODER) or manifest["encoder_id"]) == DEFAULT:
             near.append((abs(config["k"] - wanted.k), name))
-    if not near and wanted.winners:
-        raise NotFoundError(
-            f'no lexicon for the recipe "{wanted.name}" comes with Lexent; train one and name it: '
-            "lexent train TEXTS --recipe uhd --pairs COLLECTION --out DIR; --lexicon DIR"
-        )
     if not near:
         raise NotFoundError(
             f'no shipped lexicon is of the level "{wanted.level}", as the recipe "{wanted.name}" needs; '
