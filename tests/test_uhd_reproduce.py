@@ -110,7 +110,7 @@ def test_sections_agree_with_each_other(report: tuple[Path, Any]) -> None:
 def test_a_cap_bounds_what_queries_and_documents_keep(report: tuple[Path, Any]) -> None:
     *queries, documents_ = report[1]["caps"]["result"]["parts"]
     assert [part["system"] for part in queries] == [
-        f"{name}, {k} a token" for name in ("uhd", "uhd-real") for k in (80, 16)
+        f"{name}, {k} a token" for name in ("uhd", "uhd-real") for k in (20, 16)
     ]
     for part in queries:
         assert [row["label"] for row in part["rows"]][:2] == ["at most 50", "at most 100"]
@@ -147,7 +147,7 @@ def test_counting_is_smaller_and_every_search_is_timed(report: tuple[Path, Any])
 
 def test_active_units_are_counted_by_length(report: tuple[Path, Any], trained: Path) -> None:
     result = report[1]["density"]["result"]
-    assert [part["name"] for part in result["parts"]] == ["documents", "queries, 80 a token", "queries, 16 a token"]
+    assert [part["name"] for part in result["parts"]] == ["documents", "queries, 20 a token", "queries, 16 a token"]
     of_documents = result["parts"][0]["rows"]
     assert sum(row["texts"] for row in of_documents) == 60
     tokens = [row["tokens"] for row in of_documents]

@@ -239,7 +239,7 @@ def _uhd(name: str, *, formula: Formula) -> Recipe:
     """Winners of ultra-high-dimensional codes, max-pooled: counted, or compared by the cosine."""
     return Recipe(
         name,
-        k=80,
+        k=20,
         query_k=16,
         pool="max",
         function_words=1.0,

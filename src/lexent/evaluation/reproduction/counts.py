@@ -156,7 +156,9 @@ def layers_of(lexicon: Lexicon) -> list[str]:
     layers = [layer for copy in own.copies for layer in copy.layers] if own is not None else []
     if len(layers) != lexicon.buckets:
         return [f"bucket {place}" for place in range(lexicon.buckets)]
-    return [f"layer {layer}" for layer in layers]
+    names = [f"layer {layer}" for layer in layers]
+    alike = [names[:place].count(name) for place, name in enumerate(names)]
+    return [name if not before else f"{name}, copy {before + 1}" for name, before in zip(names, alike, strict=True)]
 
 
 def _bucket_tables(result: Result) -> list[Table]:
