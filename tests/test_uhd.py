@@ -29,7 +29,8 @@ from lexent.encoders import load as load_encoder
 from lexent.encoders.buckets import BucketEncoder, BucketParts
 from lexent.encoders.encoder import encode
 from lexent.encoders.sentence import SentenceEncoder
-from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError
+from lexent.errors import ArtifactError, InputError, MismatchError
+from lexent.evaluation.collections import load as load_collection
 from lexent.lexicon import Lexicon, load
 from lexent.lexicon.uhd import joined, train_uhd
 from lexent.recipes import Recipe
@@ -436,8 +437,22 @@ def test_an_index_by_winners(trained: Path, tmp_path: Path, name: str) -> None:
 def test_a_lexicon_with_an_encoder_of_its_own_refuses_another(trained: Path, tmp_path: Path, base: str) -> None:
     with pytest.raises(MismatchError, match="leave --encoder out"):
         Index.build(documents(), out=tmp_path / "x", lexicon=trained, recipe=UHD, encoder=base)
-    with pytest.raises(NotFoundError, match="--recipe uhd"):
-        load(recipe=UHD)
+
+
+@pytest.mark.parametrize("predicted", [False, True])
+def test_the_shipped_lexicon_counts_on_real_text(data_dir: Path, tmp_path: Path, predicted: bool) -> None:
+    texts = load_collection(data_dir / "scifact").documents[:24]
+    recipe = replace(recipes.get("uhd"), predicted=predicted)
+    index = Index.build(texts, out=tmp_path / "x", recipe=recipe)
+    assert index.lexicon.buckets == 2
+    assert index.encoder.id == index.lexicon.name == "all-MiniLM-L6-v2-uhd"
+    for document in texts[:4]:
+        best = index.search(document.text.split(". ")[1], k=3).hits[0]
+        assert best.id == document.id
+        explained = best.explain().contributions
+        assert best.score == pytest.approx(sum(part.value for part in explained), rel=1e-5)
+        assert all(part.label for part in explained)
+        assert predicted or best.score == int(best.score)
 
 
 def test_buckets_can_be_trained_together_on_one_encoder(base: str, tmp_path: Path) -> None:

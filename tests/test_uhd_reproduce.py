@@ -289,7 +289,7 @@ def test_sections_that_train_need_no_lexicon_and_others_say_so(base: str, tmp_pa
     assert "--latents 32 --steps 2 --lessons 20" in (tmp_path / "r.html").read_text()
     failed = run(*words, "--only", "quality")
     assert failed.exit_code != 0
-    assert "--recipe uhd" in failed.stderr
+    assert "leave --encoder out" in failed.stderr
 
 
 def test_it_is_kept_until_the_lexicon_or_its_encoder_changes(trained: Path, base: str, tmp_path: Path) -> None:
