@@ -140,10 +140,14 @@ def card(lexicon: Lexicon) -> str:
         both = f" {count:,} of the concepts are of whole texts, from a second autoencoder with k = {k}."
     if info.match == "maxsim":
         both += " Trained on pairs of queries and documents, to be compared token by token (MaxSim): recipe `ssr`."
+    reads = f"`{info.encoder_id}`"
+    if lexicon.own_encoder is not None:
+        n = lexicon.buckets
+        reads = f"`{lexicon.own_encoder.base}` as training changed it, in {n} bucket{'s' if n > 1 else ''}"
     settings = "\n".join(f"| {key} | {value} |" for key, value in info.training.items())
     return f"""# Lexicon {info.name}
 
-{lexicon.size:,} named concepts over the {info.level.removesuffix("s")} states of `{info.encoder_id}` (fingerprint
+{lexicon.size:,} named concepts over the {info.level.removesuffix("s")} states of {reads} (fingerprint
 `{info.encoder_fingerprint}`), {config.d_in} wide: a {config.architecture} sparse autoencoder with k = {config.k},
 {"tied" if config.tied else "untied"}, {config.bits}-bit weights. Names come from the words that a latent fires on,
 without a language model: {shares}.{both}
