@@ -31,6 +31,7 @@ from lexent.encoders.encoder import encode
 from lexent.encoders.sentence import SentenceEncoder
 from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.evaluation.collections import load as load_collection
+from lexent.evaluation.reproduction.counts import layers_of
 from lexent.lexicon import Lexicon, load
 from lexent.lexicon.uhd import joined, train_uhd
 from lexent.recipes import Recipe
@@ -473,6 +474,13 @@ def test_buckets_can_be_trained_together_on_one_encoder(base: str, tmp_path: Pat
     assert made.info.training["joint"] is True
     assert max(told) == 1.0
     assert not (tmp_path / "joint.training").exists()
+
+
+def test_two_buckets_of_one_layer_differ_and_have_names_of_their_own(base: str, tmp_path: Path) -> None:
+    texts = [one.content for one in documents(12)]
+    made = train_uhd(texts, pairs(), out=tmp_path / "twice", encoder=base, config=replace(SMALL, layers=(2, 2)))
+    assert layers_of(made) == ["layer 2", "layer 2, copy 2"]
+    assert not np.array_equal(made.sae.encoder_rows[:64], made.sae.encoder_rows[64:])
 
 
 def test_train_from_the_command_line(base: str, tmp_path: Path) -> None:

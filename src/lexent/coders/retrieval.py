@@ -136,8 +136,6 @@ class PairTrainer:
             pairs, batch=config.batch, hard=config.hard, balance=config.balance, seed=config.seed
         )
         self.steps = config.steps or max(1, round(config.epochs * self.batches.an_epoch))
-        if config.teacher and not config.freeze:
-            raise InputError("an encoder that is trained cannot be the teacher of its codes; leave one of them out")
         self.learner = None if config.freeze else trainable(encoder, device=self.device)
         self._sources: tuple[StateSource, StateSource] | None = None
         self.weights = QueryWeights(

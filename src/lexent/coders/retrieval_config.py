@@ -111,15 +111,8 @@ class RetrievalConfig:
             _check(getattr(self, name) >= 2, name, getattr(self, name), "2 or more")
         for name in ("k_aux", "dead_after", "query_tokens", "document_tokens", "idf_documents", "idf_every"):
             _check(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        for name in (
-            "lr",
-            "temperature",
-            "teacher_temperature",
-            "whole_temperature",
-            "contrast_temperature",
-            "epochs",
-            "clip",
-        ):
+        temperatures = ("temperature", "teacher_temperature", "whole_temperature", "contrast_temperature")
+        for name in ("lr", *temperatures, "epochs", "clip"):
             _check(getattr(self, name) > 0, name, getattr(self, name), "above 0")
         for name in ("wide", "alpha", "beta", "gamma", "hard", "pretrain", "weight_decay", "encoder_lr", "seed"):
             _check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
@@ -127,6 +120,8 @@ class RetrievalConfig:
             _check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         for name in ("function_words", "teacher"):
             _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
+        if self.teacher and not self.freeze:
+            raise InputError("an encoder that is trained cannot teach its codes; leave --teacher or --unfreeze out")
         _check(self.balance is None or self.balance >= 0, "balance", self.balance, "0 or more, or none")
         _check(self.steps is None or self.steps >= 1, "steps", self.steps, "1 or more, or none")
         _check(0 < self.warm_up < 1, "warm_up", self.warm_up, "between 0 and 1")

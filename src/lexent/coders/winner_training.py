@@ -75,7 +75,7 @@ class WinnerTrainer:
         self.autocast = half_precision(self.device) is not None
         self.layers = resolved(encoder, config.layers)
         if config.shallow and len(self.layers) > 1:
-            raise InputError(f"a shallow copy of the encoder has one bucket; given: the layers {list(self.layers)}")
+            raise InputError("a shallow copy of the encoder has one bucket; leave --shallow or --joint out")
         depth, top = resolved(encoder, (-1,))[0], max(self.layers)
         self.without = patches.middle(depth, top) if config.shallow else ()
         self.learner = patches.learner(

@@ -61,7 +61,7 @@ def drop(model: Any, without: tuple[int, ...]) -> None:
     transformer = model[0].auto_model
     stack = _stack(transformer)
     if stack is None or not set(without) <= set(range(1, len(stack))):
-        raise InputError(f"layers {list(without)} cannot be taken out of this encoder")
+        raise InputError(f"layers {list(without)} cannot be taken out of this encoder; leave --shallow out")
     for layer in sorted(without, reverse=True):
         del stack[layer - 1]
     transformer.config.num_hidden_layers = len(stack)
