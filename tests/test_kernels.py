@@ -302,7 +302,7 @@ def test_a_negative_k_is_refused() -> None:
 @settings(max_examples=200, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
-    name=st.sampled_from(["records", "known", "shorts", "codes", "words"]),
+    name=st.sampled_from(["records", "known", "shorts", "codes"]),
     data=st.data(),
 )
 def test_hostile_arrays_give_an_answer_or_an_error_never_a_crash(seed: int, name: str, data: st.DataObject) -> None:

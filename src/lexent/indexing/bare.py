@@ -79,8 +79,7 @@ def pack(
     data = np.zeros(places[-1], np.uint8)
     fill(starts, documents, latents, forms, places, n_documents, data)
     records = (places[:-1] << 2 | forms - PLAIN).astype(np.uint32)[:, None]
-    empty: dict[str, NDArray[Any]] = {"shorts": np.empty(0, np.uint16), "words": np.empty(0, np.uint64)}
-    return latents, {"records": records, "codes": data, **empty}
+    return latents, {"records": records, "codes": data, "shorts": np.empty(0, np.uint16)}
 
 
 @njit(cache=True, nogil=True)

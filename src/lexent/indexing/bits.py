@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import config, njit, types
+from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
+
+FEATURES = frozenset((config.CPU_FEATURES or get_host_cpu_features()).split(","))
+"""What the processor that kernels are compiled for can do, as LLVM writes it: +bmi2, -avx512vbmi2, and so on."""
+WIDE = {"+avx512bw", "+avx512vbmi", "+avx512vbmi2"} <= FEATURES
+"""Whether it spreads and looks up 64 bytes in one step."""
 
 
 @intrinsic
@@ -134,3 +141,130 @@ def word_at(context: Any, data: Any, place: Any) -> Any:
         return builder.load(builder.bitcast(at, ir.IntType(64).as_pointer()), align=1)
 
     return types.uint64(data, types.int64), emit
+
+
+@intrinsic
+def deposit(_context: Any, bits: Any, mask: Any) -> Any:
+    """The lowest bits of a word, moved to where a mask has ones, in order; for processors that can."""
+
+    def emit(_target: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.call(_named(builder, "llvm.x86.bmi.pdep.64", ir.IntType(64), 2), values)
+
+    return types.uint64(types.uint64, types.uint64), emit
+
+
+def _spread_in_steps(data: Any, place: int, which: Any) -> Any:
+    """The word whose bytes that the 8 bits `which` name are the next ones of an array, in order; the others are 0."""
+    word, at = np.uint64(0), place
+    for byte in range(8):
+        if (which >> np.uint64(byte)) & np.uint64(1) != 0:
+            word |= np.uint64(data[at]) << np.uint64(8 * byte)
+            at += 1
+    return word
+
+
+def _spread_at_once(data: Any, place: int, which: Any) -> Any:
+    """The same in four instructions; reads 8 bytes."""
+    ones = deposit(which, np.uint64(0x0101010101010101))
+    return deposit(word_at(data, place), ones * np.uint64(255))
+
+
+spread_in_steps = njit(cache=True, nogil=True, inline="always")(_spread_in_steps)
+spread = njit(cache=True, nogil=True, inline="always")(_spread_at_once if "+bmi2" in FEATURES else _spread_in_steps)
+
+
+def _named(builder: Any, name: str, kind: Any, n: int, *others: Any) -> Any:
+    """An instruction by LLVM's name for it, that takes n values of the kind it gives, and others."""
+    known = builder.module.globals.get(name)
+    return known or ir.Function(builder.module, ir.FunctionType(kind, [kind] * n + list(others)), name)
+
+
+def _sum(builder: Any, one: Any, other: Any) -> Any:
+    """Bytes added, 255 at most."""
+    return builder.call(_named(builder, "llvm.uadd.sat.v64i8", _BYTES, 2), [one, other])
+
+
+def _each(builder: Any, byte: Any) -> Any:
+    """A vector of one byte, again and again."""
+    nothing = ir.Constant(_BYTES, ir.Undefined)
+    one = builder.insert_element(nothing, byte, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
+
+
+def _expanded(builder: Any, found: Any, mask: Any) -> Any:
+    """The first of 64 bytes, moved to where a word has ones; 0 elsewhere."""
+    # Unseen by the optimiser, which would make load and expansion one, slower instruction.
+    found = builder.asm(ir.FunctionType(_BYTES, [_BYTES]), "", "=v,0", [found], False)
+    expand = _named(builder, "llvm.x86.avx512.mask.expand.v64i8", _BYTES, 2, _BITS)
+    return builder.call(expand, [found, ir.Constant(_BYTES, [0] * LANES), builder.bitcast(mask, _BITS)])
+
+
+@intrinsic
+def reaching(_context: Any, scores: Any, hopes: Any, place: Any, unit: Any, bar: Any) -> Any:
+    """Which of 64 documents from a place on have score + hope * unit >= bar, as bits of a word; unchecked."""
+
+    def emit(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kinds, wide = signature.args, ir.VectorType(ir.IntType(32), LANES)
+
+        def each(number: int) -> Any:
+            nothing = ir.Constant(wide, ir.Undefined)
+            one = builder.insert_element(nothing, values[number], ir.Constant(ir.IntType(32), 0))
+            return builder.shuffle_vector(one, nothing, ir.Constant(wide, [0] * LANES))
+
+        score = builder.load(_at(target, builder, kinds[0], values[0], values[2], wide), align=1)
+        hope = builder.load(_at(target, builder, kinds[1], values[1], values[2], _BYTES), align=1)
+        lacking = builder.sub(each(4), builder.mul(builder.zext(hope, wide), each(3)))
+        return builder.bitcast(builder.icmp_signed(">=", score, lacking), ir.IntType(64))
+
+    return types.uint64(scores, hopes, types.int64, types.int32, types.int32), emit
+
+
+@intrinsic
+def add_where(_context: Any, sums: Any, place: Any, bits: Any, value: Any) -> Any:
+    """Adds a value to those of the 64 bytes at a place that a word has ones for, up to 255; unchecked."""
+
+    def emit(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        at = _at(target, builder, signature.args[0], values[0], values[1], _BYTES)
+        more = builder.select(
+            builder.bitcast(values[2], _BITS), _each(builder, values[3]), ir.Constant(_BYTES, [0] * LANES)
+        )
+        builder.store(_sum(builder, builder.load(at, align=1), more), at, align=1)
+        return target.get_dummy_value()
+
+    return types.void(sums, types.int64, types.uint64, types.uint8), emit
+
+
+@intrinsic
+def add_where_looked_up(
+    _context: Any, sums: Any, place: Any, bits: Any, data: Any, at: Any, moved: Any, base: Any, table: Any
+) -> Any:
+    """Adds to those of the 64 bytes at a place that a word has ones for, up to 255; unchecked, for WIDE processors.
+
+    What is added stands in the table (128 bytes) at code + moved - base: the codes are the next bytes of `data` from
+    `at` on; `moved` has a byte for each sum.
+    """
+
+    def emit(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kinds, zeros = signature.args, ir.Constant(_BYTES, [0] * LANES)
+
+        def load(number: int, place: Any) -> Any:
+            return builder.load(_at(target, builder, kinds[number], values[number], place, _BYTES), align=1)
+
+        start, half = ir.Constant(ir.IntType(64), 0), ir.Constant(ir.IntType(64), LANES)
+        codes = _expanded(builder, load(3, values[4]), values[2])
+        above = builder.call(
+            _named(builder, "llvm.usub.sat.v64i8", _BYTES, 2),
+            [_sum(builder, codes, load(5, values[1])), _each(builder, values[6])],
+        )
+        found = builder.call(
+            _named(builder, "llvm.x86.avx512.vpermi2var.qi.512", _BYTES, 3), [load(7, start), above, load(7, half)]
+        )
+        found = builder.select(builder.bitcast(values[2], _BITS), found, zeros)
+        at = _at(target, builder, kinds[0], values[0], values[1], _BYTES)
+        builder.store(_sum(builder, builder.load(at, align=1), found), at, align=1)
+        return target.get_dummy_value()
+
+    return (
+        types.void(sums, types.int64, types.uint64, data, types.int64, moved, types.uint8, table),
+        emit,
+    )

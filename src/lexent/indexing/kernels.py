@@ -18,23 +18,34 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import bare
-from lexent.indexing.bits import popcount, trailing_zeros
+from lexent.indexing import bare, hopes
+from lexent.indexing.bits import WIDE, fetch, reaching, trailing_zeros
+from lexent.indexing.gains import gain_of
 from lexent.indexing.heap import arrange as arrange
 from lexent.indexing.heap import offer
-from lexent.indexing.packing import CHUNK, DENSE, GAPS, SPARSE, STRIDE, Lists, bitmap_words, known_in, locate, row_of
+from lexent.indexing.packing import CHUNK, DENSE, SPARSE, Lists, known_in, locate, row_of
+from lexent.indexing.reading import DAMAGED, Chunk, Hope, Scratch, look_up, scan, settle
 from lexent.indexing.scale import NEUTRAL, ONE
 
-DAMAGED, NEGATIVE = -1, -2
-"""What kernels say instead of giving a result."""
-SHARE = 0.6
+NEGATIVE = -2
+"""What kernels say of a query with negative weights instead of giving a result; DAMAGED says that a list is."""
+SHARE = 0.1
 """Lists are added until the rest could add this share of the score to reach: more is less to read, more to look up."""
+FAINT = 0.01
+"""Lists with bitmaps are not added. Of those that can add this share of the score to reach, documents are asked."""
+STRONG = 0.03
+"""Of those that can add this share, it is asked how strongly they are in it."""
+GUESS = 0.27
+"""The score to reach in a first chunk, as a share of what all lists could add. Nothing hangs on it but time."""
+FIRST = 0.6
+"""Documents that hope for this share of the guess are looked for first."""
 SEEDS = 16
-"""So many documents, or 5/4 k if more, are scored early in a first chunk, for a score to reach."""
-MANY, SHARE_OF_MANY = 100, 0.35
-"""Above this k, it is cheaper to take the score to reach from sums that are still growing, and to read more."""
-SEEN = 2048
-"""They are chosen among so many, or 8 k if more."""
+"""So many of them, or 5/4 k if more, are scored, for a score to reach that is none."""
+CROWD = 200
+"""Where more documents than this can reach it, all is done again with smaller shares."""
+MANY, SHARE_OF_MANY, LIKELY = 100, 0.35, 0.3
+"""Above this k, it is cheaper to take the score to reach from sums that are still growing, and to read more; lists with
+bitmaps too, which are then taken to add a share of the most."""
 
 
 class Weights(NamedTuple):
@@ -42,20 +53,25 @@ class Weights(NamedTuple):
 
     curve: NDArray[np.float32]  # [768]
     shifts: NDArray[np.uint8]  # [n_documents + CHUNK]
+    halves: NDArray[np.uint8]  # [n_documents + CHUNK]: of the shifts, rounded up
     rises: NDArray[np.int64]  # [n_chunks]: the most that a shift rose since the chunk was packed
 
 
-class Scratch(NamedTuple):
-    """Working memory of one search at a time; `scores` is zero between searches."""
+class Asked(NamedTuple):
+    """A query's lists in a chunk."""
 
-    scores: NDArray[np.int32]  # [CHUNK]
-    gains: NDArray[np.int32]  # [768]
-    flags: NDArray[np.uint8]  # [CHUNK], zero between steps
-    chosen: NDArray[np.int64]  # [CHUNK]
-    sums: NDArray[np.int32]  # [CHUNK]
-    documents: NDArray[np.uint16]  # [bare.MOST], of one list
-    narrow: NDArray[np.uint8]  # [CHUNK] in a binary index, zero between searches: counts
-    wide: NDArray[np.uint16]  # the same for queries of many latents
+    rows: NDArray[np.int64]  # [n, 5]: see `locate`; and the highest place in the curve
+    weights: NDArray[np.float32]
+    bounds: NDArray[np.int64]  # the most that each can add
+
+
+class Hoped(NamedTuple):
+    """What documents were credited with for some lists."""
+
+    unit: int
+    most: NDArray[np.int64]  # [n]
+    bases: NDArray[np.int64]  # [n], of the tables
+    tables: NDArray[np.uint8]  # [n + 1, hopes.STEPS]
 
 
 @njit(cache=True, nogil=True)
@@ -99,62 +115,221 @@ def top(
     if negative:
         return NEGATIVE
     n_query, k = len(query_ids), len(best)
-    share = SHARE if k <= MANY else SHARE_OF_MANY
-    rows = np.empty((n_query, 4), np.int64)
+    rows = np.empty((n_query, 5), np.int64)
     row_weights = np.empty(n_query, np.float32)
     bounds = np.empty(n_query, np.int64)
-    rates = np.empty(n_query, np.float64)
-    rest = np.empty(n_query + 1, np.int64)
     for chunk in range(len(lists.chunks) - 1):
         first = lists.chunks[chunk, 0]
         n_documents = lists.chunks[chunk + 1, 0] - first
-        shifts = weights.shifts[first : first + CHUNK]
+        here = Chunk(
+            lists, n_documents, weights.shifts[first : first + CHUNK], weights.halves[first : first + CHUNK], weights.curve
+        )
         live = allowed[first : first + n_documents] if len(allowed) else allowed
         n = _resolve(query_ids, query_weights, lists, chunk, weights, rows, row_weights, bounds)
         if n == DAMAGED:
             return DAMAGED
-        for place in range(n):
-            rates[place] = -bounds[place] / np.float64(rows[place, 1])
-        order = np.argsort(rates[:n])
-        _sum_up(bounds, order, 0, rest)
-        bar = max(state[1], np.int64(best[0]) + 1) if state[0] == k else max(state[1], 1)
-        if n == 0 or rest[0] < bar:
+        if state[0] == k:
+            state[1] = max(state[1], np.int64(best[0]) + 1)
+        if bounds[:n].sum() < max(state[1], 1):
             continue
-        done, read, seeded = 0, 0, bar > 1
-        check = 2 * n_documents
-        while done < n and not (bar > 1 and rest[done] <= share * bar):
-            row, weight = rows[order[done]], row_weights[order[done]]
-            if scan(lists, row, n_documents, shifts, weights.curve, weight, scratch) == DAMAGED:
-                scratch.scores[:] = 0
-                return DAMAGED
-            read += row[1]
-            done += 1
-            if k > MANY and len(live) == 0:
-                if read >= check:
-                    check = read + read // 2
-                    reached = _reached(n_documents, k, scratch)
-                    state[1] = max(state[1], reached)
-                    bar = max(bar, reached)
-            elif not seeded and read >= n_documents:
-                seeded = True
-                reached = _seed(
-                    lists, n_documents, rows, row_weights, order, done, shifts, weights.curve, live, k, scratch
-                )
-                state[1] = max(state[1], reached)
-                bar = max(bar, reached)
-        left = order[done:]
-        left[:] = left[np.argsort(-bounds[left])]
-        _sum_up(bounds, order, done, rest)
-        n_chosen = choose(max(bar - rest[done], 1), n_documents, live, scratch)
-        for place in range(done, n):
-            if n_chosen == 0:
-                break
-            row, weight, needed = rows[order[place]], row_weights[order[place]], bar - rest[place + 1]
-            n_chosen = look_up(lists, row, n_documents, shifts, weights.curve, weight, needed, n_chosen, scratch)
-        for one in range(n_chosen):
-            offer(best, who, state, k, scratch.sums[one], base + first + scratch.chosen[one])
+        n_chosen = _search(here, Asked(rows[:n], row_weights[:n], bounds[:n]), live, k, state, scratch)
         scratch.scores[:] = 0
+        if n_chosen == DAMAGED:
+            return DAMAGED
+        for one in range(n_chosen):
+            offer(best, who, state, k, np.int32(scratch.sums[one]), base + first + scratch.chosen[one])
     return 0
+
+
+@njit(cache=True, nogil=True)
+def _search(
+    here: Chunk, asked: Asked, live: NDArray[np.bool_], k: int, state: NDArray[np.int64], scratch: Scratch
+) -> int:
+    """Chooses the documents of a chunk that may be among the best, with their scores: how many? Or DAMAGED.
+
+    Scores are left in the scratch; the score to reach is raised in the state.
+    """
+    n, done, care = len(asked.bounds), 0, 1.0
+    # What the score to reach may become: a guess, where nothing is known of it.
+    goal = state[1] if state[1] > 1 or k > MANY else np.int64(GUESS * asked.bounds.sum())
+    likely, rates = np.empty(n, np.int64), np.empty(n, np.float64)
+    for place in range(n):
+        likely[place] = asked.bounds[place] * ((LIKELY if k > MANY else 0.0) if asked.rows[place, 0] == DENSE else 1.0)
+        rates[place] = -likely[place] / np.float64(asked.rows[place, 1])
+    order, rest = np.argsort(rates), np.empty(n + 1, np.int64)
+    while True:
+        _sum_up(likely, order, done, rest)
+        done, goal = _add(here, asked, order, done, rest, care, goal, live, k, state, scratch)
+        if done == DAMAGED:
+            return DAMAGED
+        left = order[done:]
+        left[:] = left[np.argsort(-asked.bounds[left])]
+        end = done + _part(left, asked, np.int64(care * FAINT * goal))
+        strong, hoped = _hope(here, asked, order[done:end], goal, care, scratch)
+        _sum_up(asked.bounds, order, end, rest)
+        n_chosen = _choose(here, asked, order, done, end, rest[end], hoped, goal, live, k, state, scratch)
+        goal, beyond = max(state[1], 1), state[1] <= rest[end] and end < n  # documents of the rest alone may do
+        if not beyond and (n_chosen <= CROWD or care < 0.1):
+            break
+        care = 0.0 if beyond else care / 2
+        scratch.hopes[:] = 0
+        left[:] = left[np.argsort(rates[left])]
+    bar = max(state[1], 1)
+    n_strong = done + strong
+    for place in range(n_strong, end):
+        if n_chosen == 0:
+            break
+        one = order[place]
+        hope = Hope(hoped.unit, hoped.most[place - done], -1, hoped.tables[0])
+        n_chosen = settle(here, asked.rows[one], asked.weights[one], hope, bar - rest[end], n_chosen, scratch)
+    for place in range(end, n):
+        if n_chosen == 0:
+            break
+        one = order[place]
+        n_chosen = look_up(here, asked.rows[one], asked.weights[one], bar - rest[place + 1], n_chosen, scratch)
+    for place in range(done, n_strong):
+        if n_chosen == 0:
+            break
+        one, number = order[place], place - done
+        hope = Hope(hoped.unit, hoped.most[number], hoped.bases[number], hoped.tables[number])
+        n_chosen = settle(here, asked.rows[one], asked.weights[one], hope, bar, n_chosen, scratch)
+    if end > done:
+        scratch.hopes[:] = 0
+    return n_chosen
+
+
+@njit(cache=True, nogil=True)
+def _add(
+    here: Chunk,
+    asked: Asked,
+    order: NDArray[np.int64],
+    done: int,
+    rest: NDArray[np.int64],
+    care: float,
+    goal: int,
+    live: NDArray[np.bool_],
+    k: int,
+    state: NDArray[np.int64],
+    scratch: Scratch,
+) -> tuple[int, int]:
+    """Adds lists to the scores until the rest are likely to add little: how many of them, or DAMAGED, and the goal."""
+    share, read, check = care * (SHARE if k <= MANY else SHARE_OF_MANY), 0, 2 * here.n_documents
+    while done < len(order) and not (goal > 1 and rest[done] <= share * goal):
+        row = asked.rows[order[done]]
+        if scan(here, row, asked.weights[order[done]], scratch) == DAMAGED:
+            return DAMAGED, goal
+        read += row[1]
+        done += 1
+        if k > MANY and len(live) == 0 and read >= check:
+            check = read + read // 2
+            state[1] = max(state[1], _reached(here.n_documents, k, scratch))
+            goal = state[1]
+    return done, goal
+
+
+@njit(cache=True, nogil=True)
+def _hope(
+    here: Chunk, asked: Asked, which: NDArray[np.int64], goal: int, care: float, scratch: Scratch
+) -> tuple[int, Hoped]:
+    """Credits documents with what they can get from some lists, strongest first: for how many of them by strength?"""
+    n, strong, unit = len(which), 0, goal // hopes.FULL + 1
+    hoped = Hoped(unit, np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n + 1, hopes.STEPS), np.uint8))
+    for place in range(n):
+        row, bound, weight = asked.rows[which[place]], asked.bounds[which[place]], asked.weights[which[place]]
+        units = hopes.units_of(bound, unit)
+        hoped.most[place] = max(units * unit, bound)  # a document of FULL hopes is credited with the most
+        if WIDE and bound >= care * STRONG * goal:
+            table = hoped.tables[place]
+            base = hopes.tabulate(here.curve, row[4], weight, unit, table)
+            hoped.bases[place] = base
+            hopes.add_by_strength(
+                here.lists.codes, row, here.n_documents, table, np.uint8(base), here.halves, scratch.hopes
+            )
+            strong += 1
+        else:
+            hopes.add(here.lists.codes, row, here.n_documents, np.uint8(units), scratch.hopes)
+    return strong, hoped
+
+
+@njit(cache=True, nogil=True)
+def _choose(
+    here: Chunk,
+    asked: Asked,
+    order: NDArray[np.int64],
+    done: int,
+    end: int,
+    rest: int,
+    hoped: Hoped,
+    goal: int,
+    live: NDArray[np.bool_],
+    k: int,
+    state: NDArray[np.int64],
+    scratch: Scratch,
+) -> int:
+    """Chooses the documents that can reach the score to reach, with the most that they can have but for the rest.
+
+    Where that score is a guess, the most promising documents are scored first.
+    """
+    bar = max(state[1], 1)
+    if goal <= bar or done == len(order):
+        return _hopeful(here, bar - rest, hoped, live, scratch)
+    cut, n = np.int64(FIRST * goal), 0
+    while True:
+        n = _hopeful(here, cut, hoped, live, scratch)
+        if n >= k or cut <= bar:
+            break
+        cut = max(cut // 2, bar)
+    kept, sums = scratch.chosen[:n].copy(), scratch.sums[:n].copy()
+    if n >= k:
+        state[1] = max(state[1], _seed(here, asked, order[done:], k, n, scratch))
+        bar = state[1]
+    if bar - rest < cut:
+        return _hopeful(here, bar - rest, hoped, live, scratch)
+    n_kept = 0
+    for one in range(n):
+        scratch.chosen[n_kept], scratch.sums[n_kept] = kept[one], sums[one]
+        n_kept += sums[one] >= bar - rest
+    return n_kept
+
+
+@njit(cache=True, nogil=True)
+def _hopeful(here: Chunk, needed: int, hoped: Hoped, live: NDArray[np.bool_], scratch: Scratch) -> int:
+    """Chooses the documents that hope for at least so much: how many? Their sums are what they hope for."""
+    n = choose(max(min(needed, hopes.FULL * hoped.unit), 1), hoped.unit, here.n_documents, live, scratch)
+    most = hoped.most.sum()
+    for one in range(n):
+        hope = np.int64(scratch.hopes[np.uint16(scratch.chosen[one])])
+        scratch.sums[one] += hope * hoped.unit if hope < hopes.FULL else most
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _seed(here: Chunk, asked: Asked, left: NDArray[np.int64], k: int, n: int, scratch: Scratch) -> int:
+    """A score that k documents reach: the k-th of those chosen ones that hope for most, looked up in the lists left."""
+    wanted, kept = min(max(SEEDS, k + k // 4), n), 0
+    low = np.partition(scratch.sums[:n], n - wanted)[n - wanted]
+    for one in range(n):
+        document, total = scratch.chosen[one], scratch.sums[one]
+        scratch.chosen[kept], scratch.sums[kept] = document, scratch.scores[np.uint16(document)]
+        kept += total >= low and kept < wanted
+    for place in left:
+        look_up(here, asked.rows[place], asked.weights[place], 0, kept, scratch)
+    return np.partition(scratch.sums[:kept], kept - k)[kept - k]
+
+
+@njit(cache=True, nogil=True)
+def _part(left: NDArray[np.int64], asked: Asked, least: int) -> int:
+    """Brings those lists to the front that have bitmaps and can add at least so much; their order stays. How many?"""
+    n, others = 0, np.empty(len(left), np.int64)
+    for place in range(len(left)):
+        one = left[place]
+        if asked.rows[one, 0] == DENSE and asked.bounds[one] >= least:
+            left[n] = one
+            n += 1
+        else:
+            others[place - n] = one
+    left[n:] = others[: len(left) - n]
+    return n
 
 
 @njit(cache=True, nogil=True)
@@ -177,7 +352,7 @@ def top_of_few(
     if negative:
         return NEGATIVE
     n_query, k, start = len(query_ids), len(best), 0
-    rows = np.empty((n_query, 4), np.int64)
+    rows = np.empty((n_query, 5), np.int64)
     row_weights = np.empty(n_query, np.float32)
     bounds = np.empty(n_query, np.int64)
     for chunk in range(len(lists.chunks) - 1):
@@ -191,12 +366,14 @@ def top_of_few(
         n = _resolve(query_ids, query_weights, lists, chunk, weights, rows, row_weights, bounds)
         if n == DAMAGED:
             return DAMAGED
-        shifts = weights.shifts[first : first + CHUNK]
+        here = Chunk(
+            lists, stop - first, weights.shifts[first : first + CHUNK], weights.halves[first : first + CHUNK], weights.curve
+        )
         for place in range(n):
-            look_up(lists, rows[place], stop - first, shifts, weights.curve, row_weights[place], 0, n_chosen, scratch)
+            look_up(here, rows[place], row_weights[place], 0, n_chosen, scratch)
         for one in range(n_chosen):
             if scratch.sums[one] > 0:
-                offer(best, who, state, k, scratch.sums[one], base + first + scratch.chosen[one])
+                offer(best, who, state, k, np.int32(scratch.sums[one]), base + first + scratch.chosen[one])
     return 0
 
 
@@ -207,26 +384,47 @@ def _resolve(
     lists: Lists,
     chunk: int,
     weights: Weights,
-    rows: NDArray[np.int64],  # [n_query, 4]: see `locate`
+    rows: NDArray[np.int64],  # [n_query, 5]: see `locate`; and the highest place in the curve
     row_weights: NDArray[np.float32],
     bounds: NDArray[np.int64],
 ) -> int:
     """The query's lists in a chunk, their weights and the most that each can add; gives how many there are."""
     n, rise, known = 0, weights.rises[chunk], known_in(lists, chunk)
     first, n_lists = lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1] - lists.chunks[chunk, 1]
+    found = np.empty(len(query_ids), np.int64)
+    for place in range(len(query_ids)):  # all are asked for before the first is read
+        found[place] = row_of(known, np.uint64(query_ids[place]), n_lists)
+        fetch(lists.records[first:].reshape(-1), max(found[place], 0) * lists.records.shape[1])
     for place in range(len(query_ids)):
-        row = row_of(known, np.uint64(query_ids[place]), n_lists)
-        if row < 0:
+        if found[place] < 0:
             continue
-        row += first
+        row = first + found[place]
         if not locate(lists, chunk, row, rows[n]):
             return DAMAGED
+        _foresee(lists, rows[n])
         packed = 2 * ONE + NEUTRAL if lists.records.shape[1] == 1 else np.int64(lists.records[row, 0]) >> 20
         highest = min(max(packed + rise, 0), len(weights.curve) - 1)
+        rows[n, 4] = highest
         row_weights[n] = query_weights[place]
         bounds[n] = gain_of(weights.curve[highest], query_weights[place])
         n += 1
     return n
+
+
+@njit(cache=True, nogil=True)
+def _foresee(lists: Lists, row: NDArray[np.int64]) -> None:
+    """Asks for the first lines of a list: of where it begins, processors foresee nothing."""
+    if row[0] == DENSE:
+        for line in range(0, 1536, 64):
+            fetch(lists.codes, min(row[2] + line, len(lists.codes) - 1))
+        for line in range(0, 256, 64):
+            fetch(lists.codes, min(row[3] + line, len(lists.codes) - 1))
+    elif row[0] < bare.PLAIN:
+        for line in range(0, min(row[1], 256), 32):
+            fetch(lists.shorts, row[2] + line)
+        if row[0] == SPARSE:
+            for line in range(0, row[1], 64):
+                fetch(lists.codes, row[3] + line)
 
 
 @njit(cache=True, nogil=True)
@@ -235,214 +433,6 @@ def _sum_up(bounds: NDArray[np.int64], order: NDArray[np.int64], start: int, res
     rest[len(order)] = 0
     for place in range(len(order) - 1, start - 1, -1):
         rest[place] = rest[place + 1] + bounds[order[place]]
-
-
-@njit(cache=True, nogil=True, inline="always")
-def place_of(code: np.int64, shift: np.uint8) -> np.uint16:
-    """Where the weight of a code stands in the curve, for a document of that shift."""
-    return np.uint16((code << 1) + np.int64(shift))
-
-
-@njit(cache=True, nogil=True, inline="always")
-def gain_of(weight: np.float32, query_weight: np.float32) -> np.int32:
-    gain = np.int32(weight * query_weight)
-    return max(gain, np.int32(1)) if query_weight > 0 else min(gain, np.int32(-1))
-
-
-@njit(cache=True, nogil=True)
-def scan(
-    lists: Lists,
-    row: NDArray[np.int64],
-    n_documents: int,
-    shifts: NDArray[np.uint8],
-    curve: NDArray[np.float32],
-    weight: np.float32,
-    scratch: Scratch,
-) -> int:
-    """Adds a whole list to the scores of a chunk."""
-    gains, scores = scratch.gains, scratch.scores
-    for place in range(len(curve)):
-        gains[place] = gain_of(curve[place], weight)
-    form, count, start = row[0], row[1], row[2]
-    # Indices are unsigned: Numba then leaves out the test for counting from the end.
-    if form >= bare.PLAIN:
-        n = bare.read(lists.codes, row, scratch.documents)
-        for d in scratch.documents[:n]:
-            scores[d] += gains[place_of(np.int64(ONE), shifts[d])]
-        return 0
-    if form == GAPS:
-        document = np.int64(lists.shorts[start + count]) - (np.int64(lists.shorts[start]) & 255)
-        for entry in lists.shorts[start : start + count]:
-            document += np.int64(entry) & 255
-            d, code = np.uint16(document), np.int64(entry) >> 8
-            scores[d] += gains[place_of(code, shifts[d])] * np.int32(code > 0)
-        return 0
-    codes = lists.codes[row[3] : row[3] + count]
-    if form == SPARSE:
-        for d, code in zip(lists.shorts[start : start + count], codes):  # noqa: B905  (Numba's zip has no strict)
-            scores[d] += gains[place_of(np.int64(code), shifts[d])]
-        return 0
-    at, document = np.uint64(0), 0
-    for bits in lists.words[start : start + bitmap_words(n_documents)]:
-        if np.int64(at) + popcount(bits) > count:
-            return DAMAGED
-        while bits != 0:
-            d = np.uint16(document + trailing_zeros(bits))
-            bits &= bits - np.uint64(1)
-            scores[d] += gains[place_of(np.int64(codes[at]), shifts[d])]
-            at += np.uint64(1)
-        document += 64
-    return 0
-
-
-@njit(cache=True, nogil=True)
-def look_up(
-    lists: Lists,
-    row: NDArray[np.int64],
-    n_documents: int,
-    shifts: NDArray[np.uint8],
-    curve: NDArray[np.float32],
-    weight: np.float32,
-    needed: int,
-    n: int,
-    scratch: Scratch,
-) -> int:
-    """Adds a list to the sums of the chosen documents, which ascend; keeps those of at least `needed`: how many?"""
-    chosen, sums = scratch.chosen, scratch.sums
-    form, count, start, kept = row[0], row[1], row[2], 0
-    if form >= bare.PLAIN:
-        for one in range(n):
-            document, total = chosen[one], sums[one]
-            if bare.holds(lists.codes, row, document):
-                total += gain_of(curve[place_of(np.int64(ONE), shifts[np.uint16(document)])], weight)
-            chosen[kept], sums[kept] = document, total
-            kept += total >= needed
-        return kept
-    if form == DENSE:
-        bitmap, ranks, codes = start, start + bitmap_words(n_documents), row[3]
-        for one in range(n):
-            # Without branches, so that the waits for memory of several documents overlap.
-            document = chosen[one]
-            group, word, bit = document >> 9, document >> 6, np.uint64(document & 63)
-            packed = lists.words[np.uint64(ranks + (group >> 2))] >> np.uint64(16 * (group & 3))
-            rank = np.int64(packed & np.uint64(0xFFFF))
-            for other in range(8):
-                rank += popcount(lists.words[np.uint64(bitmap + (group << 3) + other)]) * (other < (word & 7))
-            bits = lists.words[np.uint64(bitmap + word)]
-            rank += popcount(bits & ((np.uint64(1) << bit) - np.uint64(1)))
-            code = np.int64(lists.codes[np.uint64(codes + min(rank, count - 1))])
-            gain = gain_of(curve[place_of(code, shifts[np.uint16(document)])], weight)
-            total = sums[one] + gain * np.int32((bits >> bit) & np.uint64(1))
-            chosen[kept], sums[kept] = document, total
-            kept += total >= needed
-        return kept
-    if form == SPARSE:
-        codes, at, end = row[3] - start, start, start + count
-        for one in range(n):
-            document, total, high = chosen[one], sums[one], end
-            while at < high:
-                middle = (at + high) >> 1
-                if np.int64(lists.shorts[middle]) < document:
-                    at = middle + 1
-                else:
-                    high = middle
-            if at < end and np.int64(lists.shorts[at]) == document:
-                code = np.int64(lists.codes[codes + at])
-                total += gain_of(curve[place_of(code, shifts[np.uint16(document)])], weight)
-            chosen[kept], sums[kept] = document, total
-            kept += total >= needed
-        return kept
-    marks, last = start + count, (count - 1) // STRIDE
-    mark, entry, at = 0, start, np.int64(lists.shorts[marks])
-    for one in range(n):
-        document, total = chosen[one], sums[one]
-        if mark < last and np.int64(lists.shorts[marks + mark + 1]) <= document:
-            mark, high = mark + 1, last
-            while mark < high:
-                middle = (mark + high + 1) >> 1
-                if np.int64(lists.shorts[marks + middle]) <= document:
-                    mark = middle
-                else:
-                    high = middle - 1
-            entry, at = start + mark * STRIDE, np.int64(lists.shorts[marks + mark])
-        while at < document and entry + 1 < marks:
-            entry += 1
-            at += np.int64(lists.shorts[entry]) & 255
-        code = np.int64(lists.shorts[entry]) >> 8
-        if at == document and code:
-            total += gain_of(curve[place_of(code, shifts[np.uint16(document)])], weight)
-        chosen[kept], sums[kept] = document, total
-        kept += total >= needed
-    return kept
-
-
-@njit(cache=True, nogil=True)
-def _seed(
-    lists: Lists,
-    n_documents: int,
-    rows: NDArray[np.int64],
-    row_weights: NDArray[np.float32],
-    order: NDArray[np.int64],
-    done: int,
-    shifts: NDArray[np.uint8],
-    curve: NDArray[np.float32],
-    live: NDArray[np.bool_],
-    k: int,
-    scratch: Scratch,
-) -> int:
-    """A score that k documents reach: the k-th of a few promising ones, looked up in the lists not yet added.
-
-    The promising ones are the strongest so far among the documents of the shortest lists that were added.
-    """
-    wanted, limit = max(SEEDS, k + k // 4), max(SEEN, 8 * k)
-    seen, n_seen = scratch.flags, 0
-    for place in order[:done]:
-        if rows[place, 0] == DENSE or rows[place, 0] == bare.BITMAP or n_seen >= limit:
-            continue
-        for d in scratch.documents[: _first(lists, rows[place], limit - n_seen, scratch.documents)]:
-            if seen[d] == 0 and np.int64(d) < n_documents and (len(live) == 0 or live[d]):
-                seen[d] = 1
-                scratch.chosen[n_seen], scratch.sums[n_seen] = np.int64(d), scratch.scores[d]
-                n_seen += 1
-    # The strongest few, kept in order: with so many to choose from, hardly any is better than those already there.
-    strong, n = np.empty(wanted, np.int64), 0
-    for one in range(n_seen):
-        document, score = scratch.chosen[one], scratch.sums[one]
-        seen[np.uint16(document)] = 0
-        if n < wanted:
-            n += 1
-        elif score <= scratch.scores[np.uint16(strong[n - 1])]:
-            continue
-        place = n - 1
-        while place > 0 and scratch.scores[np.uint16(strong[place - 1])] < score:
-            strong[place] = strong[place - 1]
-            place -= 1
-        strong[place] = document
-    if n < k:
-        return 0
-    scratch.chosen[:n] = strong[:n]
-    scratch.chosen[:n] = np.sort(scratch.chosen[:n])
-    for one in range(n):
-        scratch.sums[one] = scratch.scores[np.uint16(scratch.chosen[one])]
-    for place in order[done:]:
-        look_up(lists, rows[place], n_documents, shifts, curve, row_weights[place], 0, n, scratch)
-    return np.partition(scratch.sums[:n], n - k)[n - k] if n >= k else 0
-
-
-@njit(cache=True, nogil=True)
-def _first(lists: Lists, row: NDArray[np.int64], n: int, out: NDArray[np.uint16]) -> int:
-    """The first documents of a list that has no bitmap, up to n: how many?"""
-    if row[0] >= bare.PLAIN:
-        return min(bare.read(lists.codes, row, out), n)
-    count, start, document = min(row[1], n), row[2], np.int64(0)
-    if row[0] == SPARSE:
-        out[:count] = lists.shorts[start : start + count]
-        return count
-    document = np.int64(lists.shorts[start + row[1]]) - (np.int64(lists.shorts[start]) & 255)
-    for place in range(count):
-        document += np.int64(lists.shorts[start + place]) & 255
-        out[place] = np.uint16(document)
-    return count
 
 
 @njit(cache=True, nogil=True)
@@ -461,21 +451,13 @@ def _reached(n_documents: int, k: int, scratch: Scratch) -> int:
 
 
 @njit(cache=True, nogil=True)
-def choose(needed: int, n_documents: int, live: NDArray[np.bool_], scratch: Scratch) -> int:
-    """Chooses the documents of at least that score, in order, with their scores; gives how many."""
-    scores, flags = scratch.scores, scratch.flags
-    bar = np.int32(needed)
-    for document in range(CHUNK):
-        flags[document] = scores[document] >= bar
-    n = 0
-    eights = flags.view(np.uint64)
-    for place in range(len(eights)):
-        bits = eights[place]
-        if bits == 0:
-            continue
-        eights[place] = 0
+def choose(needed: int, unit: int, n_documents: int, live: NDArray[np.bool_], scratch: Scratch) -> int:
+    """Chooses the documents of at least that score, with what they hope for, in order; gives how many."""
+    n, scores = 0, scratch.scores
+    for place in range(0, n_documents, 64):
+        bits = reaching(scores, scratch.hopes, place, np.int32(unit), np.int32(needed))
         while bits != 0:
-            document = place << 3 | trailing_zeros(bits) >> 3
+            document = place + trailing_zeros(bits)
             bits &= bits - np.uint64(1)
             if document < n_documents and (len(live) == 0 or live[document]):
                 scratch.chosen[n], scratch.sums[n] = document, scores[document]

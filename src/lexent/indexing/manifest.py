@@ -21,7 +21,7 @@ from lexent.recipes import Recipe
 SEGMENTS = "segments"
 NEW = f"{artifact.MANIFEST}.new"
 """Where a manifest is written before it takes its place."""
-OLDEST = 3
+OLDEST = 6
 """The oldest form of index that this version reads."""
 
 

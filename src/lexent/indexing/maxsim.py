@@ -17,9 +17,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from lexent.indexing import bitmaps
 from lexent.indexing.bits import popcount, trailing_zeros
 from lexent.indexing.heap import offer
-from lexent.indexing.packing import CHUNK, GAPS, SPARSE, Lists, bitmap_words, known_in, locate, row_of
+from lexent.indexing.packing import CHUNK, GAPS, SPARSE, Lists, known_in, locate, row_of
 from lexent.indexing.token_kernels import DAMAGED, PART, Tokens
 
 BINS = 2048
@@ -250,7 +251,7 @@ def _add_up(
     found = np.empty(4, np.int64)
     first = lists.chunks[chunk, 1]
     known, n_lists = known_in(lists, chunk), lists.chunks[chunk + 1, 1] - first
-    n_words = bitmap_words(lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0])
+    n_documents, bitmap = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0], np.empty(bitmaps.WORDS, np.uint64)
     for place in range(len(latents)):
         row = row_of(known, np.uint64(latents[place]), n_lists)
         if row < 0:
@@ -270,7 +271,7 @@ def _add_up(
                 bounds[d] += weight * np.int32(code)
             continue
         at, document = np.uint64(0), 0
-        for bits in lists.words[start : start + n_words]:
+        for bits in bitmap[: bitmaps.read(lists.codes, found, n_documents, bitmap)]:
             if np.int64(at) + popcount(bits) > count:
                 return DAMAGED
             while bits != 0:

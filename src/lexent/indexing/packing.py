@@ -1,12 +1,13 @@
 """The Numba kernels that pack a chunk of documents into lists, and unpack it again.
 
 A chunk holds up to 65,536 documents, so a document is a 16-bit number in it. For each latent that any of them has there
-is one list (which latents those are, a bitmap says), in whichever of three forms is smallest:
+is one list (which latents those are, a bitmap says), in one of three forms. The smallest is taken; but a latent of one
+document in COMMON has a bitmap if that is smaller than 3 bytes a document, because bitmaps are quickest to search.
 
 - SPARSE: document numbers (16 bits each), and codes.
 - GAPS: one 16-bit entry a posting, code << 8 | distance from the document before. A distance above 255 is bridged by
   entries of code 0, which weigh nothing. After the entries stand the document numbers of entries 0, 64, 128, ...
-- DENSE: a bitmap of the documents, and behind it how many bits are set before each 512 documents; and codes.
+- DENSE: a bitmap of the documents without the bytes of it that are 0, and codes: see `lexent.indexing.bitmaps`.
 
 A binary index has other lists, without codes: see `lexent.indexing.bare`. What reads lists here reads those too.
 
@@ -22,7 +23,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import bare
+from lexent.indexing import bare, bitmaps
 from lexent.indexing.bits import popcount, trailing_zeros
 from lexent.indexing.scale import ONE
 
@@ -30,6 +31,8 @@ CHUNK = 65_536
 SPARSE, GAPS, DENSE = 0, 1, 2
 STRIDE = 64
 """Entries of a GAPS list between two document numbers."""
+COMMON = 40
+"""See above. Fewer would take more than two bytes a posting all told, on the vectors of the benchmarks."""
 GROUP = 448
 """Latents of a line of `known`: with their count before it, 64 bytes."""
 
@@ -38,29 +41,16 @@ class Lists(NamedTuple):
     """The lists of a segment, chunk after chunk. Places count from the start of their chunk."""
 
     chunks: NDArray[np.int64]
-    """[n_chunks + 1, 5]: where each chunk starts among documents, lists, shorts, codes and words."""
+    """[n_chunks + 1, 4]: where each chunk starts among documents, lists, shorts and codes."""
     known: NDArray[np.uint64]
     """[n_chunks * groups, 8]: which latents of each GROUP have lists (7 words), and how many lists come before."""
     records: NDArray[np.uint32]
-    """[n_lists, 3]: highest << 20 | entries << 2 | form; place in words for DENSE, in shorts for the others; place of
+    """[n_lists, 3]: highest << 20 | entries << 2 | form; place in codes for DENSE, in shorts for the others; place of
     the codes. highest: of 2 code + shift over the list's postings, with the shifts of when the chunk was packed.
     For bare lists [n_lists, 1]."""
     shorts: NDArray[np.uint16]
     codes: NDArray[np.uint8]
-    """Bare lists stand here, and nothing else."""
-    words: NDArray[np.uint64]
-
-
-@njit(cache=True, nogil=True, inline="always")
-def bitmap_words(n_documents: int) -> int:
-    """64-bit words of a bitmap: whole groups of 512 documents."""
-    return (n_documents + 511) // 512 * 8
-
-
-@njit(cache=True, nogil=True, inline="always")
-def rank_words(n_documents: int) -> int:
-    """Words of the counts behind a bitmap: 16 bits for each group of 512 documents."""
-    return ((n_documents + 511) // 512 + 3) // 4
+    """Bitmaps before their codes. Bare lists stand here, and nothing else."""
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -126,14 +116,11 @@ def pack(
 ) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
     """The lists of a chunk: their latents, and their part of each array. starts, documents, codes: see `invert`."""
     latents, forms, counts, places, code_places, sizes = plan(starts, documents, len(shifts))
-    shorts, packed, words = (np.zeros(size, kind) for size, kind in zip(sizes, _PARTS, strict=True))
+    shorts, packed = np.zeros(sizes[0], np.uint16), np.zeros(sizes[1] + bitmaps.ROOM, np.uint8)
     highest = np.zeros(len(latents), np.uint32)
-    fill(starts, documents, codes, shifts, latents, forms, places, code_places, shorts, packed, words, highest)
+    fill(starts, documents, codes, shifts, latents, forms, places, code_places, shorts, packed, highest)
     records = np.stack([highest << 20 | counts << 2 | forms, places, code_places], axis=1)
-    return latents, {"records": records, "shorts": shorts, "codes": packed, "words": words}
-
-
-_PARTS = (np.uint16, np.uint8, np.uint64)
+    return latents, {"records": records, "shorts": shorts, "codes": packed}
 
 
 @njit(cache=True, nogil=True)
@@ -173,23 +160,22 @@ def plan(
     counts = np.empty(n_lists, np.uint32)
     places = np.empty(n_lists, np.uint32)
     code_places = np.empty(n_lists, np.uint32)
-    bitmap = bitmap_words(n_documents) + rank_words(n_documents)
-    shorts, codes, words, row = 0, 0, 0, 0
+    shorts, codes, row = 0, 0, 0
     for latent in range(len(starts) - 1):
         n = starts[latent + 1] - starts[latent]
         if n == 0:
             continue
-        entries, last = n, np.int64(documents[starts[latent]])
+        entries, last, in_bitmap = n, np.int64(documents[starts[latent]]), bitmaps.head(n_documents) + 1
         for posting in range(starts[latent], starts[latent + 1]):
             document = np.int64(documents[posting])
             entries += max(document - last - 1, 0) // 255
+            in_bitmap += document >> 3 != last >> 3
             last = document
         with_gaps = entries + (entries + STRIDE - 1) // STRIDE
         latents[row] = latent
-        if n + 8 * bitmap <= min(3 * n, 2 * with_gaps):
-            forms[row], counts[row], places[row], code_places[row] = DENSE, n, words, codes
-            words += bitmap
-            codes += n
+        if n + in_bitmap <= (3 * n if n * COMMON >= n_documents else min(3 * n, 2 * with_gaps)):
+            forms[row], counts[row], places[row], code_places[row] = DENSE, n, codes, codes + in_bitmap
+            codes += in_bitmap + n
         elif 2 * with_gaps <= 3 * n:
             forms[row], counts[row], places[row], code_places[row] = GAPS, entries, shorts, 0
             shorts += with_gaps
@@ -198,7 +184,7 @@ def plan(
             shorts += n
             codes += n
         row += 1
-    return latents, forms, counts, places, code_places, np.array([shorts, codes, words])
+    return latents, forms, counts, places, code_places, np.array([shorts, codes])
 
 
 @njit(cache=True, nogil=True)
@@ -213,12 +199,9 @@ def fill(
     code_places: NDArray[np.uint32],
     shorts: NDArray[np.uint16],
     codes: NDArray[np.uint8],
-    words: NDArray[np.uint64],
     highest: NDArray[np.uint32],
 ) -> None:
     """Writes the lists to the places that `plan` gave them, and the highest 2 code + shift of each."""
-    n_documents = len(shifts)
-    ranked = (n_documents + 511) // 512
     for row in range(len(latents)):
         start, stop = starts[latents[row]], starts[latents[row] + 1]
         most = np.int64(0)
@@ -234,15 +217,7 @@ def fill(
         if forms[row] == SPARSE:
             shorts[at : at + stop - start] = documents[start:stop]
             continue
-        for posting in range(start, stop):
-            document = documents[posting]
-            words[at + (document >> 6)] |= np.uint64(1) << np.uint64(document & 63)
-        ranks, before, posting = at + bitmap_words(n_documents), 0, start
-        for group in range(ranked):
-            words[ranks + group // 4] |= np.uint64(before) << np.uint64(16 * (group % 4))
-            while posting < stop and documents[posting] >> 9 == group:
-                posting += 1
-                before += 1
+        bitmaps.fill(documents[start:stop], len(shifts), codes, at)
 
 
 @njit(cache=True, nogil=True)
@@ -278,7 +253,7 @@ def locate(lists: Lists, chunk: int, row: int, found: NDArray[np.int64]) -> bool
     place, code_place = np.int64(lists.records[row, 1]), np.int64(lists.records[row, 2])
     start, stop = lists.chunks[chunk], lists.chunks[chunk + 1]
     found[0], found[1] = form, count
-    found[2] = place + (start[4] if form == DENSE else start[2])
+    found[2] = place + (start[3] if form == DENSE else start[2])
     found[3] = code_place + start[3]
     if not 0 < count <= 2 * CHUNK:
         return False
@@ -288,8 +263,8 @@ def locate(lists: Lists, chunk: int, row: int, found: NDArray[np.int64]) -> bool
         return False
     if form == SPARSE:
         return found[2] + count <= stop[2]
-    size = bitmap_words(stop[0] - start[0]) + rank_words(stop[0] - start[0])
-    return form == DENSE and found[2] + size <= stop[4]
+    whole = found[2] + bitmaps.head(stop[0] - start[0]) < found[3]
+    return form == DENSE and whole and found[3] + count + bitmaps.ROOM <= stop[3]
 
 
 @njit(cache=True, nogil=True)
@@ -316,9 +291,9 @@ def unpack(lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16]
     if form == SPARSE:
         out_documents[:count] = lists.shorts[start : start + count]
         return count
-    document = 0
+    document, bitmap = 0, np.empty(bitmaps.WORDS, np.uint64)
     n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
-    for bits in lists.words[start : start + bitmap_words(n_documents)]:
+    for bits in bitmap[: bitmaps.read(lists.codes, found, n_documents, bitmap)]:
         while bits != 0 and n < count:
             out_documents[n] = np.uint16(document + trailing_zeros(bits))
             bits &= bits - np.uint64(1)

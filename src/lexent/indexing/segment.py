@@ -32,13 +32,12 @@ _TYPES: dict[str, Any] = {
     "records": np.uint32,
     "shorts": np.uint16,
     "codes": np.uint8,
-    "words": np.uint64,
     "lengths": np.float16,
     "packed_with": np.float64,
     "df": np.int64,
 }
 """The arrays of a segment, a .npy file each."""
-_WIDTHS = {"chunks": 5, "known": 8, "records": 3, "packed_with": 2, "df": 2}
+_WIDTHS = {"chunks": 4, "known": 8, "records": 3, "packed_with": 2, "df": 2}
 _BINARY_TYPES = {**_TYPES, "df": np.uint32}
 _BINARY_WIDTHS = {**_WIDTHS, "records": 1}
 """Of a segment that keeps only which latents a document has: see `lexent.indexing.bare`."""
@@ -190,7 +189,7 @@ class Segment:
         """Maps the files of a segment; refuses those that do not fit together. binary: as its recipe is."""
         arrays = {name: _mapped(folder, name, binary=binary) for name in _TYPES}
         chunks, n_chunks = arrays["chunks"], len(arrays["chunks"]) - 1
-        ends = [n_documents, *(len(arrays[name]) for name in ("records", "shorts", "codes", "words"))]
+        ends = [n_documents, *(len(arrays[name]) for name in ("records", "shorts", "codes"))]
         good = (
             n_chunks >= 0
             and not chunks[0].any()
@@ -254,7 +253,7 @@ class Packer:
         self._chunk = min(chunk, CHUNK)
         self._waiting: list[Codes] = []
         self._n_waiting = 0
-        self._starts = np.zeros((1, 5), np.int64)
+        self._starts = np.zeros((1, 4), np.int64)
         self._df = np.zeros(size, np.int64)
         self.length_units = 0
         self._parts: dict[str, artifact.ArrayWriter | list[NDArray[Any]]] = {
@@ -341,7 +340,7 @@ class Packer:
         latents, lists = made
         self._df += np.diff(starts)
         self.length_units += scale.length_units(lengths)
-        ends = self._starts[-1] + [n, *(len(lists[name]) for name in ("records", "shorts", "codes", "words"))]
+        ends = self._starts[-1] + [n, *(len(lists[name]) for name in ("records", "shorts", "codes"))]
         self._starts = np.concatenate([self._starts, ends[None]])
         arrays: dict[str, NDArray[Any]] = {
             "known": packing.mark_known(latents, self.size),

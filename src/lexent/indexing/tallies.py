@@ -6,21 +6,21 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import bare
-from lexent.indexing.bits import popcount
-from lexent.indexing.kernels import DAMAGED, Weights, gain_of, place_of
+from lexent.indexing import bare, bitmaps
+from lexent.indexing.gains import gain_of, place_of
+from lexent.indexing.kernels import Weights
 from lexent.indexing.packing import (
     CHUNK,
     DENSE,
     SPARSE,
     STRIDE,
     Lists,
-    bitmap_words,
     latents_in,
     locate,
     unpack,
     unpack_latent,
 )
+from lexent.indexing.reading import DAMAGED
 from lexent.indexing.scale import ONE
 
 
@@ -97,16 +97,8 @@ def _code_in(lists: Lists, row: NDArray[np.int64], document: int, n_documents: i
     if form >= bare.PLAIN:
         return ONE if bare.holds(lists.codes, row, document) else 0
     if form == DENSE:
-        word, bit = document >> 6, np.uint64(document & 63)
-        bits = lists.words[start + word]
-        if not (bits >> bit) & np.uint64(1):
-            return 0
-        group, ranks = document >> 9, start + bitmap_words(n_documents)
-        rank = np.int64((lists.words[ranks + (group >> 2)] >> np.uint64(16 * (group & 3))) & np.uint64(0xFFFF))
-        for other in range(start + (group << 3), start + word):
-            rank += popcount(lists.words[other])
-        rank += popcount(bits & ((np.uint64(1) << bit) - np.uint64(1)))
-        return np.int64(lists.codes[codes + min(rank, count - 1)])
+        place = bitmaps.find(lists.codes, row, n_documents, document)
+        return np.int64(lists.codes[place]) if place >= 0 else 0
     if form == SPARSE:
         at = np.searchsorted(lists.shorts[start : start + count], np.uint16(document))
         if at < count and np.int64(lists.shorts[start + at]) == document:

@@ -290,7 +290,9 @@ class Searcher:
             segment = self.segments[place]
             shifts = scale.shifts(segment.lengths, self.average_length, self.recipe)
             padded = np.concatenate([shifts, np.full(CHUNK, scale.NEUTRAL, np.uint8)])
-            self._weights[place] = self._kernels.Weights(self.curve, padded, self._rises(segment, shifts))
+            halves = _aligned(len(padded))
+            np.add(padded >> 1, padded & 1, out=halves)
+            self._weights[place] = self._kernels.Weights(self.curve, padded, halves, self._rises(segment, shifts))
         return self._weights[place]
 
     def _rises(self, segment: Segment, shifts: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -311,8 +313,18 @@ class Searcher:
                 gains=np.zeros(scale.CURVE, np.int32),
                 flags=np.zeros(CHUNK, np.uint8),
                 chosen=np.zeros(CHUNK, np.int64),
-                sums=np.zeros(CHUNK, np.int32),
+                sums=np.zeros(CHUNK, np.int64),
+                places=np.zeros(CHUNK, np.int64),
+                hopes=_aligned(CHUNK),
+                bitmap=np.zeros(CHUNK // 64, np.uint64),
                 documents=np.zeros(2 * CHUNK, np.uint16),
                 narrow=np.zeros(CHUNK if binary else 0, np.uint8),
                 wide=np.zeros(CHUNK if binary else 0, np.uint16),
             )
+
+
+def _aligned(size: int) -> NDArray[np.uint8]:
+    """Bytes that are 0, from the start of a line of memory on: they are read 64 at a time."""
+    room = np.zeros(size + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    return room[start : start + size]
