@@ -22,9 +22,9 @@ LEAP = 1024
 """Documents between two marks."""
 WORDS = 65_536 // 64
 """Words of a bitmap, at most."""
-ROOM = 128
+ROOM = 640
 """Bytes behind the lists of a chunk: what is read at a time may begin in the last one and end there. The tops of a
-damaged list may promise more bytes than it has."""
+damaged list may promise more than it has, by a group at most."""
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -75,7 +75,7 @@ def read(data: NDArray[np.uint8], row: NDArray[np.int64], n_documents: int, out:
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def find(data: NDArray[np.uint8], row: NDArray[np.int64], n_documents: int, document: int) -> int:
     """Where the code of a document stands, or -1 if it is not in the list."""
     start, codes = row[2], row[3]

@@ -191,10 +191,13 @@ def _each(builder: Any, byte: Any) -> Any:
     return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
 
 
+def _opaque(builder: Any, found: Any) -> Any:
+    """A vector that the optimiser knows nothing of: it would make a slower instruction of two."""
+    return builder.asm(ir.FunctionType(_BYTES, [_BYTES]), "", "=v,0", [found], False)
+
+
 def _expanded(builder: Any, found: Any, mask: Any) -> Any:
     """The first of 64 bytes, moved to where a word has ones; 0 elsewhere."""
-    # Unseen by the optimiser, which would make load and expansion one, slower instruction.
-    found = builder.asm(ir.FunctionType(_BYTES, [_BYTES]), "", "=v,0", [found], False)
     expand = _named(builder, "llvm.x86.avx512.mask.expand.v64i8", _BYTES, 2, _BITS)
     return builder.call(expand, [found, ir.Constant(_BYTES, [0] * LANES), builder.bitcast(mask, _BITS)])
 
@@ -235,36 +238,74 @@ def add_where(_context: Any, sums: Any, place: Any, bits: Any, value: Any) -> An
 
 
 @intrinsic
-def add_where_looked_up(
-    _context: Any, sums: Any, place: Any, bits: Any, data: Any, at: Any, moved: Any, base: Any, table: Any
-) -> Any:
-    """Adds to those of the 64 bytes at a place that a word has ones for, up to 255; unchecked, for WIDE processors.
+def add_block(_context: Any, sums: Any, place: Any, data: Any, at: Any, top: Any, value: Any) -> Any:
+    """Adds a value to those of BLOCK bytes that a bitmap has ones for, up to 255; unchecked, for WIDE processors.
 
-    What is added stands in the table (128 bytes) at code + moved - base: the codes are the next bytes of `data` from
-    `at` on; `moved` has a byte for each sum.
+    The bitmap's bytes that a word, `top`, has ones for are the next ones of `data` from `at` on; the others are 0.
     """
 
     def emit(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         kinds, zeros = signature.args, ir.Constant(_BYTES, [0] * LANES)
+        found = builder.load(_at(target, builder, kinds[2], values[2], values[3], _BYTES), align=1)
+        bits, value = builder.bitcast(_expanded(builder, found, values[4]), _WORDS), _each(builder, values[5])
+        for lane in range(BLOCK // LANES):
+            place = builder.add(values[1], ir.Constant(ir.IntType(64), LANES * lane))
+            at = _at(target, builder, kinds[0], values[0], place, _BYTES)
+            word = builder.extract_element(bits, ir.Constant(ir.IntType(32), lane))
+            more = builder.select(builder.bitcast(word, _BITS), value, zeros)
+            builder.store(_sum(builder, builder.load(at, align=1), more), at, align=1)
+        return target.get_dummy_value()
+
+    return types.void(sums, types.int64, data, types.int64, types.uint64, types.uint8), emit
+
+
+@intrinsic
+def add_block_looked_up(
+    _context: Any,
+    sums: Any,
+    place: Any,
+    data: Any,
+    at: Any,
+    top: Any,
+    code: Any,
+    moved: Any,
+    base: Any,
+    table: Any,
+) -> Any:
+    """Adds to those of BLOCK bytes that a bitmap has ones for, up to 255: see `add_block`. Gives where codes go on.
+
+    What is added stands in the table (128 bytes) at code + moved - base: the codes are the next bytes of `data` from
+    `code` on; `moved` has a byte for each sum.
+    """
+
+    def emit(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kinds, wide = signature.args, ir.IntType(64)
+        deposit = _named(builder, "llvm.x86.bmi.pdep.64", wide, 2)
+        subtract = _named(builder, "llvm.usub.sat.v64i8", _BYTES, 2)
+        find = _named(builder, "llvm.x86.avx512.vpermi2var.qi.512", _BYTES, 3)
 
         def load(number: int, place: Any) -> Any:
             return builder.load(_at(target, builder, kinds[number], values[number], place, _BYTES), align=1)
 
-        start, half = ir.Constant(ir.IntType(64), 0), ir.Constant(ir.IntType(64), LANES)
-        codes = _expanded(builder, load(3, values[4]), values[2])
-        above = builder.call(
-            _named(builder, "llvm.usub.sat.v64i8", _BYTES, 2),
-            [_sum(builder, codes, load(5, values[1])), _each(builder, values[6])],
-        )
-        found = builder.call(
-            _named(builder, "llvm.x86.avx512.vpermi2var.qi.512", _BYTES, 3), [load(7, start), above, load(7, half)]
-        )
-        found = builder.select(builder.bitcast(values[2], _BITS), found, zeros)
-        at = _at(target, builder, kinds[0], values[0], values[1], _BYTES)
-        builder.store(_sum(builder, builder.load(at, align=1), found), at, align=1)
-        return target.get_dummy_value()
+        low, high = (_opaque(builder, load(8, ir.Constant(wide, half))) for half in (0, LANES))
+        base, at, code = _each(builder, values[7]), values[3], values[5]
+        for lane in range(BLOCK // LANES):
+            which = builder.and_(builder.lshr(values[4], ir.Constant(wide, 8 * lane)), ir.Constant(wide, 255))
+            spread = builder.mul(
+                builder.call(deposit, [which, ir.Constant(wide, 0x0101010101010101)]), ir.Constant(wide, 255)
+            )
+            word = _at(target, builder, kinds[2], values[2], at, wide)
+            bits = builder.call(deposit, [builder.load(word, align=1), spread])
+            place = builder.add(values[1], ir.Constant(wide, LANES * lane))
+            codes = _expanded(builder, _opaque(builder, load(2, code)), bits)
+            above = builder.call(subtract, [_sum(builder, codes, load(6, place)), base])
+            found = builder.call(find, [low, above, high])
+            found = builder.select(builder.bitcast(bits, _BITS), found, ir.Constant(_BYTES, [0] * LANES))
+            total = _opaque(builder, _sum(builder, load(0, place), found))
+            builder.store(total, _at(target, builder, kinds[0], values[0], place, _BYTES), align=1)
+            at = builder.add(at, builder.ctpop(which))
+            code = builder.add(code, builder.ctpop(bits))
+        return code
 
-    return (
-        types.void(sums, types.int64, types.uint64, data, types.int64, moved, types.uint8, table),
-        emit,
-    )
+    kind = types.int64(sums, types.int64, data, types.int64, types.uint64, types.int64, moved, types.uint8, table)
+    return kind, emit

@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing import bitmaps
-from lexent.indexing.bits import add_where, add_where_looked_up, popcount, spread, word_at
+from lexent.indexing.bits import WIDE, fetch, add_block, add_block_looked_up, add_where, popcount, spread, word_at
 from lexent.indexing.gains import gain_of
 
 FULL = 255
@@ -21,11 +21,22 @@ STEPS = 128
 """Places of a table: a weight is looked up at code + half of the document's shift - base."""
 
 
-@njit(cache=True, nogil=True)
-def add(
-    data: NDArray[np.uint8], row: NDArray[np.int64], n_documents: int, value: np.uint8, hopes: NDArray[np.uint8]
+def _add_wide(
+    data: NDArray[np.uint8], row: NDArray[np.int64], n_documents: int, value: np.uint8, hopes: NDArray[np.uint8], ahead: int, step: int
 ) -> None:
     """Adds a value to the hopes of the documents of a list."""
+    at = row[2] + bitmaps.head(n_documents)
+    for group in range(bitmaps.n_tops(n_documents)):
+        top, at = word_at(data, row[2] + 8 * group), min(at, row[3])
+        fetch(data, ahead + group * step)
+        add_block(hopes, group * bitmaps.GROUP, data, at, top, value)
+        at += popcount(top)
+
+
+def _add_narrow(
+    data: NDArray[np.uint8], row: NDArray[np.int64], n_documents: int, value: np.uint8, hopes: NDArray[np.uint8], ahead: int, step: int
+) -> None:
+    """The same on any processor."""
     at, document = row[2] + bitmaps.head(n_documents), 0
     for group in range(bitmaps.n_tops(n_documents)):
         top, at = word_at(data, row[2] + 8 * group), min(at, row[3])
@@ -37,6 +48,10 @@ def add(
             document += 64
 
 
+add_narrow = njit(cache=True, nogil=True)(_add_narrow)
+add = njit(cache=True, nogil=True)(_add_wide) if WIDE else add_narrow
+
+
 @njit(cache=True, nogil=True)
 def add_by_strength(
     data: NDArray[np.uint8],
@@ -46,29 +61,31 @@ def add_by_strength(
     base: np.uint8,
     halves: NDArray[np.uint8],
     hopes: NDArray[np.uint8],
+    ahead: int,
+    step: int,
 ) -> None:
-    """Adds what the table says of each document of a list; halves: of the shifts, rounded up."""
-    at, document, code, last = row[2] + bitmaps.head(n_documents), 0, row[3], row[3] + row[1]
+    """Adds what the table says of each document of a list. halves: of the shifts, rounded up. For WIDE processors."""
+    at, code, last = row[2] + bitmaps.head(n_documents), row[3], row[3] + row[1]
     for group in range(bitmaps.n_tops(n_documents)):
-        top, at = word_at(data, row[2] + 8 * group), min(at, row[3])
-        for _ in range(8):
-            which = top & np.uint64(255)
-            bits = spread(data, at, which)
-            add_where_looked_up(hopes, document, bits, data, min(code, last), halves, base, table)
-            code += popcount(bits)
-            at += popcount(which)
-            top >>= np.uint64(8)
-            document += 64
+        top, at, code = word_at(data, row[2] + 8 * group), min(at, row[3]), min(code, last)
+        fetch(data, ahead + group * step)
+        fetch(data, ahead + group * step + 64)
+        code = add_block_looked_up(hopes, group * bitmaps.GROUP, data, at, top, code, halves, base, table)
+        at += popcount(top)
 
 
 @njit(cache=True, nogil=True)
 def tabulate(curve: NDArray[np.float32], highest: int, weight: np.float32, unit: int, table: NDArray[np.uint8]) -> int:
     """Fills the table of a list whose postings stand at `highest` in the curve at most; gives its base."""
     base = min(max((highest + 1) // 2 - STEPS + 1, 0), 255)
+    beyond = min(max(highest // 2, 0), 255) - base  # from here on the highest; what is beyond 255 is looked up there
+    most, each = np.uint8(units_of(gain_of(curve[highest], weight), unit)), 1.0 / unit
     for step in range(STEPS):
-        # What is beyond 255 is looked up at 255.
-        place = min(2 * (base + step), highest) if base + step < 255 else highest
-        table[step] = units_of(gain_of(curve[place], weight), unit)
+        if step < beyond:
+            units = np.int32(gain_of(curve[np.uint16(2 * (base + step))], weight) * each) + 1  # never too few
+            table[step] = np.uint8(min(units, FULL))
+        else:
+            table[step] = most
     return base
 
 

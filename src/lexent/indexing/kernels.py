@@ -24,26 +24,27 @@ from lexent.indexing.gains import gain_of
 from lexent.indexing.heap import arrange as arrange
 from lexent.indexing.heap import offer
 from lexent.indexing.packing import CHUNK, DENSE, SPARSE, Lists, known_in, locate, row_of
-from lexent.indexing.reading import DAMAGED, Chunk, Hope, Scratch, look_up, scan, settle
+from lexent.indexing.reading import DAMAGED, Chunk, Hope, Scratch, foresee, look_up, scan, settle
 from lexent.indexing.scale import NEUTRAL, ONE
 
 NEGATIVE = -2
 """What kernels say of a query with negative weights instead of giving a result; DAMAGED says that a list is."""
-SHARE = 0.1
+SHARE = 0.05
 """Lists are added until the rest could add this share of the score to reach: more is less to read, more to look up."""
 FAINT = 0.01
 """Lists with bitmaps are not added. Of those that can add this share of the score to reach, documents are asked."""
 STRONG = 0.03
 """Of those that can add this share, it is asked how strongly they are in it."""
-GUESS = 0.27
+GUESS = 0.28
 """The score to reach in a first chunk, as a share of what all lists could add. Nothing hangs on it but time."""
-FIRST = 0.6
+FIRST = 0.65
 """Documents that hope for this share of the guess are looked for first."""
-SEEDS = 16
+SEEDS = 24
 """So many of them, or 5/4 k if more, are scored, for a score to reach that is none."""
-CROWD = 200
+FEW = 70
+CROWD = 400
 """Where more documents than this can reach it, all is done again with smaller shares."""
-MANY, SHARE_OF_MANY, LIKELY = 100, 0.35, 0.3
+MANY, SHARE_OF_MANY, LIKELY = 100, 0.35, 1.0
 """Above this k, it is cheaper to take the score to reach from sums that are still growing, and to read more; lists with
 bitmaps too, which are then taken to add a share of the most."""
 
@@ -149,7 +150,7 @@ def _search(
 
     Scores are left in the scratch; the score to reach is raised in the state.
     """
-    n, done, care = len(asked.bounds), 0, 1.0
+    n, done, care = len(asked.bounds), 0, state[2] / 64
     # What the score to reach may become: a guess, where nothing is known of it.
     goal = state[1] if state[1] > 1 or k > MANY else np.int64(GUESS * asked.bounds.sum())
     likely, rates = np.empty(n, np.int64), np.empty(n, np.float64)
@@ -164,37 +165,44 @@ def _search(
             return DAMAGED
         left = order[done:]
         left[:] = left[np.argsort(-asked.bounds[left])]
-        end = done + _part(left, asked, np.int64(care * FAINT * goal))
+        end = done + _part(left, asked, np.int64(min(care, 1.0) * FAINT * goal))
         strong, hoped = _hope(here, asked, order[done:end], goal, care, scratch)
         _sum_up(asked.bounds, order, end, rest)
-        n_chosen = _choose(here, asked, order, done, end, rest[end], hoped, goal, live, k, state, scratch)
+        n_chosen, seeds, seed_sums = _choose(here, asked, order[done:], rest[end], hoped, goal, live, k, state, scratch)
         goal, beyond = max(state[1], 1), state[1] <= rest[end] and end < n  # documents of the rest alone may do
         if not beyond and (n_chosen <= CROWD or care < 0.1):
             break
         care = 0.0 if beyond else care / 2
+        state[2] = max(state[2] // 2, 8)
         scratch.hopes[:] = 0
         left[:] = left[np.argsort(rates[left])]
+    if n_chosen < FEW:
+        state[2] = min(state[2] * 5 // 4, 256)
+    elif n_chosen > 4 * FEW:
+        state[2] = max(state[2] * 4 // 5, 8)
     bar = max(state[1], 1)
     n_strong = done + strong
-    for place in range(n_strong, end):
+    # Lists whose documents were credited with most too much come first, those of the rest next.
+    turns = np.concatenate((np.arange(n_strong, n), np.arange(done, n_strong)))
+    for turn in range(len(turns)):
         if n_chosen == 0:
             break
-        one = order[place]
-        hope = Hope(hoped.unit, hoped.most[place - done], -1, hoped.tables[0])
-        n_chosen = settle(here, asked.rows[one], asked.weights[one], hope, bar - rest[end], n_chosen, scratch)
-    for place in range(end, n):
-        if n_chosen == 0:
-            break
-        one = order[place]
-        n_chosen = look_up(here, asked.rows[one], asked.weights[one], bar - rest[place + 1], n_chosen, scratch)
-    for place in range(done, n_strong):
-        if n_chosen == 0:
-            break
-        one, number = order[place], place - done
-        hope = Hope(hoped.unit, hoped.most[number], hoped.bases[number], hoped.tables[number])
-        n_chosen = settle(here, asked.rows[one], asked.weights[one], hope, bar, n_chosen, scratch)
+        place, one = turns[turn], order[turns[turn]]
+        if turn + 1 < len(turns):
+            foresee(here, asked.rows[order[turns[turn + 1]]], n_chosen, scratch)
+        if place >= end:
+            n_chosen = look_up(here, asked.rows[one], asked.weights[one], bar - rest[place + 1], n_chosen, scratch)
+            continue
+        number, base, needed = place - done, np.int64(-1), bar - rest[end]
+        if place < n_strong:
+            base, needed = hoped.bases[number], bar
+        hope = Hope(hoped.unit, hoped.most[number], base, hoped.tables[number])
+        n_chosen = settle(here, asked.rows[one], asked.weights[one], hope, needed, n_chosen, scratch)
     if end > done:
         scratch.hopes[:] = 0
+    for one in range(len(seeds)):
+        scratch.chosen[n_chosen], scratch.sums[n_chosen] = seeds[one], seed_sums[one]
+        n_chosen += seed_sums[one] >= bar
     return n_chosen
 
 
@@ -213,7 +221,7 @@ def _add(
     scratch: Scratch,
 ) -> tuple[int, int]:
     """Adds lists to the scores until the rest are likely to add little: how many of them, or DAMAGED, and the goal."""
-    share, read, check = care * (SHARE if k <= MANY else SHARE_OF_MANY), 0, 2 * here.n_documents
+    share, read, check = min(care, 1.0) * (SHARE if k <= MANY else SHARE_OF_MANY), 0, 2 * here.n_documents
     while done < len(order) and not (goal > 1 and rest[done] <= share * goal):
         row = asked.rows[order[done]]
         if scan(here, row, asked.weights[order[done]], scratch) == DAMAGED:
@@ -237,17 +245,22 @@ def _hope(
     for place in range(n):
         row, bound, weight = asked.rows[which[place]], asked.bounds[which[place]], asked.weights[which[place]]
         units = hopes.units_of(bound, unit)
+        ahead, step = 0, 0
+        if place + 1 < n:
+            nxt = asked.rows[which[place + 1]]
+            end = nxt[3] + (nxt[1] if asked.bounds[which[place + 1]] >= care * STRONG * goal else 0)
+            ahead, step = nxt[2], (end - nxt[2]) // 128
         hoped.most[place] = max(units * unit, bound)  # a document of FULL hopes is credited with the most
         if WIDE and bound >= care * STRONG * goal:
             table = hoped.tables[place]
             base = hopes.tabulate(here.curve, row[4], weight, unit, table)
             hoped.bases[place] = base
             hopes.add_by_strength(
-                here.lists.codes, row, here.n_documents, table, np.uint8(base), here.halves, scratch.hopes
+                here.lists.codes, row, here.n_documents, table, np.uint8(base), here.halves, scratch.hopes, ahead, step
             )
             strong += 1
         else:
-            hopes.add(here.lists.codes, row, here.n_documents, np.uint8(units), scratch.hopes)
+            hopes.add(here.lists.codes, row, here.n_documents, np.uint8(units), scratch.hopes, ahead, step)
     return strong, hoped
 
 
@@ -255,9 +268,7 @@ def _hope(
 def _choose(
     here: Chunk,
     asked: Asked,
-    order: NDArray[np.int64],
-    done: int,
-    end: int,
+    left: NDArray[np.int64],
     rest: int,
     hoped: Hoped,
     goal: int,
@@ -265,31 +276,38 @@ def _choose(
     k: int,
     state: NDArray[np.int64],
     scratch: Scratch,
-) -> int:
+) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
     """Chooses the documents that can reach the score to reach, with the most that they can have but for the rest.
 
-    Where that score is a guess, the most promising documents are scored first.
+    Where that score is a guess, the most promising documents are scored first. Those are given beside the others, with
+    their scores.
     """
-    bar = max(state[1], 1)
-    if goal <= bar or done == len(order):
-        return _hopeful(here, bar - rest, hoped, live, scratch)
+    bar, nobody = max(state[1], 1), np.empty(0, np.int64)
+    if goal <= bar or len(left) == 0:
+        return _hopeful(here, bar - rest, hoped, live, scratch), nobody, nobody
     cut, n = np.int64(FIRST * goal), 0
     while True:
         n = _hopeful(here, cut, hoped, live, scratch)
         if n >= k or cut <= bar:
             break
         cut = max(cut // 2, bar)
-    kept, sums = scratch.chosen[:n].copy(), scratch.sums[:n].copy()
-    if n >= k:
-        state[1] = max(state[1], _seed(here, asked, order[done:], k, n, scratch))
-        bar = state[1]
+    if n < k:
+        return _hopeful(here, bar - rest, hoped, live, scratch), nobody, nobody
+    documents, sums = scratch.chosen[:n].copy(), scratch.sums[:n].copy()
+    n_seeds = _seed(here, asked, left, k, n, scratch)
+    seeds, seed_sums = scratch.chosen[:n_seeds].copy(), scratch.sums[:n_seeds].copy()
+    bar = max(bar, np.partition(seed_sums, n_seeds - k)[n_seeds - k])
+    state[1] = bar
     if bar - rest < cut:
-        return _hopeful(here, bar - rest, hoped, live, scratch)
-    n_kept = 0
+        n = _hopeful(here, bar - rest, hoped, live, scratch)
+        documents, sums = scratch.chosen[:n].copy(), scratch.sums[:n].copy()
+    n_chosen, seed = 0, 0
     for one in range(n):
-        scratch.chosen[n_kept], scratch.sums[n_kept] = kept[one], sums[one]
-        n_kept += sums[one] >= bar - rest
-    return n_kept
+        while seed < n_seeds and seeds[seed] < documents[one]:
+            seed += 1
+        scratch.chosen[n_chosen], scratch.sums[n_chosen] = documents[one], sums[one]
+        n_chosen += sums[one] >= bar - rest and not (seed < n_seeds and seeds[seed] == documents[one])
+    return n_chosen, seeds, seed_sums
 
 
 @njit(cache=True, nogil=True)
@@ -305,16 +323,18 @@ def _hopeful(here: Chunk, needed: int, hoped: Hoped, live: NDArray[np.bool_], sc
 
 @njit(cache=True, nogil=True)
 def _seed(here: Chunk, asked: Asked, left: NDArray[np.int64], k: int, n: int, scratch: Scratch) -> int:
-    """A score that k documents reach: the k-th of those chosen ones that hope for most, looked up in the lists left."""
+    """Scores those of the chosen documents that hope for most, in the lists that are left: how many?"""
     wanted, kept = min(max(SEEDS, k + k // 4), n), 0
     low = np.partition(scratch.sums[:n], n - wanted)[n - wanted]
     for one in range(n):
         document, total = scratch.chosen[one], scratch.sums[one]
         scratch.chosen[kept], scratch.sums[kept] = document, scratch.scores[np.uint16(document)]
         kept += total >= low and kept < wanted
-    for place in left:
-        look_up(here, asked.rows[place], asked.weights[place], 0, kept, scratch)
-    return np.partition(scratch.sums[:kept], kept - k)[kept - k]
+    for turn in range(len(left)):
+        if turn + 1 < len(left):
+            foresee(here, asked.rows[left[turn + 1]], kept, scratch)
+        look_up(here, asked.rows[left[turn]], asked.weights[left[turn]], 0, kept, scratch)
+    return kept
 
 
 @njit(cache=True, nogil=True)
@@ -401,7 +421,6 @@ def _resolve(
         row = first + found[place]
         if not locate(lists, chunk, row, rows[n]):
             return DAMAGED
-        _foresee(lists, rows[n])
         packed = 2 * ONE + NEUTRAL if lists.records.shape[1] == 1 else np.int64(lists.records[row, 0]) >> 20
         highest = min(max(packed + rise, 0), len(weights.curve) - 1)
         rows[n, 4] = highest
@@ -409,22 +428,6 @@ def _resolve(
         bounds[n] = gain_of(weights.curve[highest], query_weights[place])
         n += 1
     return n
-
-
-@njit(cache=True, nogil=True)
-def _foresee(lists: Lists, row: NDArray[np.int64]) -> None:
-    """Asks for the first lines of a list: of where it begins, processors foresee nothing."""
-    if row[0] == DENSE:
-        for line in range(0, 1536, 64):
-            fetch(lists.codes, min(row[2] + line, len(lists.codes) - 1))
-        for line in range(0, 256, 64):
-            fetch(lists.codes, min(row[3] + line, len(lists.codes) - 1))
-    elif row[0] < bare.PLAIN:
-        for line in range(0, min(row[1], 256), 32):
-            fetch(lists.shorts, row[2] + line)
-        if row[0] == SPARSE:
-            for line in range(0, row[1], 64):
-                fetch(lists.codes, row[3] + line)
 
 
 @njit(cache=True, nogil=True)

@@ -241,7 +241,7 @@ def _fill_gaps(
             shorts[entry + at // STRIDE] = document
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def locate(lists: Lists, chunk: int, row: int, found: NDArray[np.int64]) -> bool:
     """Form, entries, start and start of the codes of a list, counted from the start of the segment; see `bare.locate`.
 

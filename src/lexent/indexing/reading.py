@@ -53,7 +53,7 @@ class Hope(NamedTuple):
     table: NDArray[np.uint8]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def scan(here: Chunk, row: NDArray[np.int64], weight: np.float32, scratch: Scratch) -> int:
     """Adds a whole list to the scores of a chunk."""
     gains, scores, lists, shifts, curve = scratch.gains, scratch.scores, here.lists, here.shifts, here.curve
@@ -91,7 +91,7 @@ def scan(here: Chunk, row: NDArray[np.int64], weight: np.float32, scratch: Scrat
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def look_up(
     here: Chunk,
     row: NDArray[np.int64],
@@ -160,7 +160,7 @@ def look_up(
     return kept
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _ask(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
     """Finds the codes of the chosen documents in a list with a bitmap. All are asked for before the first is read."""
     for one in range(n):
@@ -169,7 +169,22 @@ def _ask(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
         fetch(here.lists.codes, max(place, 0))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
+def foresee(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
+    """Asks for what the chosen documents will need of a list with a bitmap: its parts, about as far in as they are."""
+    if row[0] != DENSE:
+        return
+    data, marks = here.lists.codes, row[2] + 8 * bitmaps.n_tops(here.n_documents)
+    low = row[2] + bitmaps.head(here.n_documents)
+    for one in range(n):
+        document = scratch.chosen[one]
+        fetch(data, row[2] + 8 * (document // bitmaps.GROUP))
+        fetch(data, marks + 4 * (document // bitmaps.LEAP))
+        fetch(data, low + document * (row[3] - low) // here.n_documents)
+        fetch(data, row[3] + document * row[1] // here.n_documents)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def settle(
     here: Chunk, row: NDArray[np.int64], weight: np.float32, hope: Hope, needed: int, n: int, scratch: Scratch
 ) -> int:
