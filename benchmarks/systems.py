@@ -86,7 +86,7 @@ class Lexent(System):
     @property
     def mapped(self) -> int:
         """All that a query can read, with what is made at the first search."""
-        return sum(segment.bytes + segment.n_documents for segment in self.searcher.segments)
+        return sum(segment.bytes + 2 * segment.n_documents for segment in self.searcher.segments)
 
     def stored(self, baked: Baked) -> Any:
         """The weights that its files stand for, by the slow twin; idf stands on the side of the queries."""

@@ -13,13 +13,12 @@ import pytest
 import damage
 import living
 import small
-from lexent import artifact, recipes
+from lexent import recipes
 from lexent.errors import ArtifactError
 from lexent.explain.highlight import highlights
 from lexent.indexing import verify
 from lexent.indexing.manifest import stamped
-from lexent.types import Document
-from living import Model, opened, state
+from living import Model, opened
 from test_faults import flipped, kill_and_look, killed_at_steps, names
 
 CHANGES: dict[str, list[Any]] = {
@@ -116,21 +115,11 @@ def test_no_flipped_byte_crashes(server: living.Server, path: Path, seed: int, r
     damage.check(server.start("test_maxsim_faults", "damaged", str(path), seed, rounds))
 
 
-def test_an_index_of_the_form_before_is_read(tmp_path: Path) -> None:
-    """Format 3 had no stores, and its recipes did not say how they match."""
-    with small.build(tmp_path / "a") as index:
-        expected = state(index)
+def test_an_index_of_the_form_before_is_refused_and_says_how_to_make_it_anew(tmp_path: Path) -> None:
+    """Format 5 had other lists."""
+    small.build(tmp_path / "a").close()
     manifest = json.loads((tmp_path / "a" / "manifest.json").read_text())
-    manifest["format"] = 3
-    del manifest["extras"]
-    for name in ("match", "whole", "fast", "adaptive_k", "binary"):
-        del manifest["recipe"][name]
-    for segment in manifest["segments"]:
-        del segment["stores"]
+    manifest["format"] = 5
     (tmp_path / "a" / "manifest.json").write_text(json.dumps(stamped(manifest)))
-    with opened(tmp_path / "a") as index:
-        assert state(index) == expected
-        index.add([Document("new", "night")])
-        assert index.manifest.format == artifact.FORMAT_VERSION
-        assert index.manifest.extras == ()
-    assert "new" in [hit.id for hit in opened(tmp_path / "a").search("night", k=100)]
+    with pytest.raises(ArtifactError, match=r"format 5; this version reads from 6 on; .*lexent index CORPUS --out"):
+        opened(tmp_path / "a")

@@ -10,7 +10,7 @@ from numba import config, njit, types
 from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
-FEATURES = frozenset((config.CPU_FEATURES or get_host_cpu_features()).split(","))
+FEATURES = frozenset((getattr(config, "CPU_FEATURES", None) or get_host_cpu_features()).split(","))
 """What the processor that kernels are compiled for can do, as LLVM writes it: +bmi2, -avx512vbmi2, and so on."""
 WIDE = {"+avx512bw", "+avx512vbmi", "+avx512vbmi2"} <= FEATURES
 """Whether it spreads and looks up 64 bytes in one step."""
@@ -32,6 +32,16 @@ def trailing_zeros(_context: Any, bits: Any) -> Any:
 
     def emit(_target: Any, builder: Any, _signature: Any, values: Any) -> Any:
         return builder.cttz(values[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), emit
+
+
+@intrinsic
+def first_one(_context: Any, bits: Any) -> Any:
+    """The same for a uint64 that may be 0, which gives 64."""
+
+    def emit(_target: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.cttz(values[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.uint64), emit
 

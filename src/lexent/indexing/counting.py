@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from lexent.indexing import bare
 from lexent.indexing.bare import short_at
 from lexent.indexing.bits import BLOCK, LANES, add_bitmaps, at_least, fetch, trailing_zeros, word_at
-from lexent.indexing.heap import offer
 from lexent.indexing.gains import gain_of
+from lexent.indexing.heap import offer
 from lexent.indexing.kernels import choose, prepare
 from lexent.indexing.packing import CHUNK, Lists, known_in, row_of
 from lexent.indexing.reading import DAMAGED, Scratch

@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing import bitmaps
-from lexent.indexing.bits import WIDE, fetch, add_block, add_block_looked_up, add_where, popcount, spread, word_at
+from lexent.indexing.bits import WIDE, add_block, add_block_looked_up, add_where, fetch, popcount, spread, word_at
 from lexent.indexing.gains import gain_of
 
 FULL = 255
@@ -22,9 +22,18 @@ STEPS = 128
 
 
 def _add_wide(
-    data: NDArray[np.uint8], row: NDArray[np.int64], n_documents: int, value: np.uint8, hopes: NDArray[np.uint8], ahead: int, step: int
+    data: NDArray[np.uint8],
+    row: NDArray[np.int64],
+    n_documents: int,
+    value: np.uint8,
+    hopes: NDArray[np.uint8],
+    ahead: int,
+    step: int,
 ) -> None:
-    """Adds a value to the hopes of the documents of a list."""
+    """Adds a value to the hopes of the documents of a list.
+
+    ahead, step: where the list begins that is read next, and how much of it is asked for with each group of documents.
+    """
     at = row[2] + bitmaps.head(n_documents)
     for group in range(bitmaps.n_tops(n_documents)):
         top, at = word_at(data, row[2] + 8 * group), min(at, row[3])
@@ -34,12 +43,19 @@ def _add_wide(
 
 
 def _add_narrow(
-    data: NDArray[np.uint8], row: NDArray[np.int64], n_documents: int, value: np.uint8, hopes: NDArray[np.uint8], ahead: int, step: int
+    data: NDArray[np.uint8],
+    row: NDArray[np.int64],
+    n_documents: int,
+    value: np.uint8,
+    hopes: NDArray[np.uint8],
+    ahead: int,
+    step: int,
 ) -> None:
     """The same on any processor."""
     at, document = row[2] + bitmaps.head(n_documents), 0
     for group in range(bitmaps.n_tops(n_documents)):
         top, at = word_at(data, row[2] + 8 * group), min(at, row[3])
+        fetch(data, ahead + group * step)
         for _ in range(8):
             which = top & np.uint64(255)
             add_where(hopes, document, spread(data, at, which), value)
@@ -64,7 +80,10 @@ def add_by_strength(
     ahead: int,
     step: int,
 ) -> None:
-    """Adds what the table says of each document of a list. halves: of the shifts, rounded up. For WIDE processors."""
+    """Adds what the table says of each document of a list. halves: of the shifts, rounded up. For WIDE processors.
+
+    The rest as in `add`.
+    """
     at, code, last = row[2] + bitmaps.head(n_documents), row[3], row[3] + row[1]
     for group in range(bitmaps.n_tops(n_documents)):
         top, at, code = word_at(data, row[2] + 8 * group), min(at, row[3]), min(code, last)

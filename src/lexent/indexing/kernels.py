@@ -5,9 +5,11 @@ a whole number: the weight times the query's weight, which is scaled up so that 
 a sum the same in any order, so pruning cannot change a score; and each is at least 1 (at most -1 for a negative
 weight), so every document that shares a latent with a query of positive weights scores above 0.
 
-A chunk is searched the MaxScore way. Lists are added whole, those that lower the bound most for their length first,
-until what the rest could add is a share of the score to reach; only documents that can still reach it are then looked
-up in the rest.
+A chunk is searched the MaxScore way, in four steps. Lists that few documents are in are added whole, those that lower
+the bound most for their length first, until what the rest of them could add is a small share of the score to reach.
+Lists with bitmaps, which most postings are in, are only asked what each document can get from them at most (see
+`lexent.indexing.hopes`). Documents that can still reach the score are chosen. They are then looked up in one list after
+the other, and given up as soon as they cannot.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import bare, hopes
+from lexent.indexing import bitmaps, hopes
 from lexent.indexing.bits import WIDE, fetch, reaching, trailing_zeros
 from lexent.indexing.gains import gain_of
 from lexent.indexing.heap import arrange as arrange
 from lexent.indexing.heap import offer
-from lexent.indexing.packing import CHUNK, DENSE, SPARSE, Lists, known_in, locate, row_of
+from lexent.indexing.packing import CHUNK, DENSE, Lists, known_in, locate, row_of
 from lexent.indexing.reading import DAMAGED, Chunk, Hope, Scratch, foresee, look_up, scan, settle
 from lexent.indexing.scale import NEUTRAL, ONE
 
@@ -42,11 +44,14 @@ FIRST = 0.65
 SEEDS = 24
 """So many of them, or 5/4 k if more, are scored, for a score to reach that is none."""
 FEW = 70
+"""Where fewer documents than this were chosen in a chunk, fewer lists are asked how strongly in the next one."""
 CROWD = 400
-"""Where more documents than this can reach it, all is done again with smaller shares."""
-MANY, SHARE_OF_MANY, LIKELY = 100, 0.35, 1.0
-"""Above this k, it is cheaper to take the score to reach from sums that are still growing, and to read more; lists with
-bitmaps too, which are then taken to add a share of the most."""
+"""Where more than this, or 4 k if more, can reach the score, all is done again with smaller shares."""
+MANY, SHARE_OF_MANY = 100, 0.5
+"""Above this k, it is cheaper to add lists with bitmaps too, more of them, and to take the score to reach from sums
+that are still growing."""
+CARE = 64
+"""What `state` begins with in its last place: shares are multiplied by it over 64."""
 
 
 class Weights(NamedTuple):
@@ -107,10 +112,11 @@ def top(
     state: NDArray[np.int64],
     scratch: Scratch,
 ) -> int:
-    """Adds a segment's best documents to the heap `best`, `who`; state: how many it holds, and a score known reached.
+    """Adds a segment's best documents to the heap `best`, `who`.
 
-    ids, query: the query's latents and weights; scale, size: see `prepare`. allowed: which documents count, empty for
-    all. base: what the segment's first document is called. NEGATIVE says that a weight is, and nothing was done.
+    state: how many it holds, a score known reached, and CARE at first; it goes on to the next segment. ids, query: the
+    query's latents and weights; scale, size: see `prepare`. allowed: which documents count, empty for all. base: what
+    the segment's first document is called. NEGATIVE says that a weight is, and nothing was done.
     """
     query_ids, query_weights, negative = prepare(ids, query, scale, size)
     if negative:
@@ -123,7 +129,11 @@ def top(
         first = lists.chunks[chunk, 0]
         n_documents = lists.chunks[chunk + 1, 0] - first
         here = Chunk(
-            lists, n_documents, weights.shifts[first : first + CHUNK], weights.halves[first : first + CHUNK], weights.curve
+            lists,
+            n_documents,
+            weights.shifts[first : first + CHUNK],
+            weights.halves[first : first + CHUNK],
+            weights.curve,
         )
         live = allowed[first : first + n_documents] if len(allowed) else allowed
         n = _resolve(query_ids, query_weights, lists, chunk, weights, rows, row_weights, bounds)
@@ -150,12 +160,12 @@ def _search(
 
     Scores are left in the scratch; the score to reach is raised in the state.
     """
-    n, done, care = len(asked.bounds), 0, state[2] / 64
+    n, done, care = len(asked.bounds), 0, state[2] / CARE
     # What the score to reach may become: a guess, where nothing is known of it.
     goal = state[1] if state[1] > 1 or k > MANY else np.int64(GUESS * asked.bounds.sum())
     likely, rates = np.empty(n, np.int64), np.empty(n, np.float64)
     for place in range(n):
-        likely[place] = asked.bounds[place] * ((LIKELY if k > MANY else 0.0) if asked.rows[place, 0] == DENSE else 1.0)
+        likely[place] = 0 if asked.rows[place, 0] == DENSE and k <= MANY else asked.bounds[place]
         rates[place] = -likely[place] / np.float64(asked.rows[place, 1])
     order, rest = np.argsort(rates), np.empty(n + 1, np.int64)
     while True:
@@ -170,7 +180,7 @@ def _search(
         _sum_up(asked.bounds, order, end, rest)
         n_chosen, seeds, seed_sums = _choose(here, asked, order[done:], rest[end], hoped, goal, live, k, state, scratch)
         goal, beyond = max(state[1], 1), state[1] <= rest[end] and end < n  # documents of the rest alone may do
-        if not beyond and (n_chosen <= CROWD or care < 0.1):
+        if not beyond and (n_chosen <= max(CROWD, 4 * k) or care < 0.1):
             break
         care = 0.0 if beyond else care / 2
         state[2] = max(state[2] // 2, 8)
@@ -240,16 +250,15 @@ def _hope(
     here: Chunk, asked: Asked, which: NDArray[np.int64], goal: int, care: float, scratch: Scratch
 ) -> tuple[int, Hoped]:
     """Credits documents with what they can get from some lists, strongest first: for how many of them by strength?"""
-    n, strong, unit = len(which), 0, goal // hopes.FULL + 1
+    n, strong, unit, n_groups = len(which), 0, goal // hopes.FULL + 1, bitmaps.n_tops(here.n_documents)
     hoped = Hoped(unit, np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n + 1, hopes.STEPS), np.uint8))
     for place in range(n):
         row, bound, weight = asked.rows[which[place]], asked.bounds[which[place]], asked.weights[which[place]]
         units = hopes.units_of(bound, unit)
-        ahead, step = 0, 0
+        ahead, step = row[2], 0
         if place + 1 < n:
-            nxt = asked.rows[which[place + 1]]
-            end = nxt[3] + (nxt[1] if asked.bounds[which[place + 1]] >= care * STRONG * goal else 0)
-            ahead, step = nxt[2], (end - nxt[2]) // 128
+            after = asked.rows[which[place + 1]]
+            ahead, step = after[2], (after[3] - after[2]) // n_groups
         hoped.most[place] = max(units * unit, bound)  # a document of FULL hopes is credited with the most
         if WIDE and bound >= care * STRONG * goal:
             table = hoped.tables[place]
@@ -387,7 +396,11 @@ def top_of_few(
         if n == DAMAGED:
             return DAMAGED
         here = Chunk(
-            lists, stop - first, weights.shifts[first : first + CHUNK], weights.halves[first : first + CHUNK], weights.curve
+            lists,
+            stop - first,
+            weights.shifts[first : first + CHUNK],
+            weights.halves[first : first + CHUNK],
+            weights.curve,
         )
         for place in range(n):
             look_up(here, rows[place], row_weights[place], 0, n_chosen, scratch)

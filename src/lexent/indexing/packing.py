@@ -1,8 +1,7 @@
 """The Numba kernels that pack a chunk of documents into lists, and unpack it again.
 
 A chunk holds up to 65,536 documents, so a document is a 16-bit number in it. For each latent that any of them has there
-is one list (which latents those are, a bitmap says), in one of three forms. The smallest is taken; but a latent of one
-document in COMMON has a bitmap if that is smaller than 3 bytes a document, because bitmaps are quickest to search.
+is one list (which latents those are, a bitmap says), in whichever of three forms is smallest:
 
 - SPARSE: document numbers (16 bits each), and codes.
 - GAPS: one 16-bit entry a posting, code << 8 | distance from the document before. A distance above 255 is bridged by
@@ -31,8 +30,6 @@ CHUNK = 65_536
 SPARSE, GAPS, DENSE = 0, 1, 2
 STRIDE = 64
 """Entries of a GAPS list between two document numbers."""
-COMMON = 40
-"""See above. Fewer would take more than two bytes a posting all told, on the vectors of the benchmarks."""
 GROUP = 448
 """Latents of a line of `known`: with their count before it, 64 bytes."""
 
@@ -173,7 +170,7 @@ def plan(
             last = document
         with_gaps = entries + (entries + STRIDE - 1) // STRIDE
         latents[row] = latent
-        if n + in_bitmap <= (3 * n if n * COMMON >= n_documents else min(3 * n, 2 * with_gaps)):
+        if n + in_bitmap <= min(3 * n, 2 * with_gaps):
             forms[row], counts[row], places[row], code_places[row] = DENSE, n, codes, codes + in_bitmap
             codes += in_bitmap + n
         elif 2 * with_gaps <= 3 * n:
@@ -291,15 +288,8 @@ def unpack(lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16]
     if form == SPARSE:
         out_documents[:count] = lists.shorts[start : start + count]
         return count
-    document, bitmap = 0, np.empty(bitmaps.WORDS, np.uint64)
     n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
-    for bits in bitmap[: bitmaps.read(lists.codes, found, n_documents, bitmap)]:
-        while bits != 0 and n < count:
-            out_documents[n] = np.uint16(document + trailing_zeros(bits))
-            bits &= bits - np.uint64(1)
-            n += 1
-        document += 64
-    return n
+    return min(bitmaps.unpack(lists.codes, found, n_documents, out_documents), count)
 
 
 @njit(cache=True, nogil=True)

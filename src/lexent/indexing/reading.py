@@ -9,13 +9,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing import bare, bitmaps, hopes
-from lexent.indexing.bits import fetch, popcount, trailing_zeros
+from lexent.indexing.bits import fetch
 from lexent.indexing.gains import gain_of, place_of
 from lexent.indexing.packing import DENSE, GAPS, SPARSE, STRIDE, Lists
 from lexent.indexing.scale import ONE
 
 DAMAGED = -1
 """What kernels say of a damaged list instead of giving a result."""
+
+
+MANY = 100
+"""From so many documents on it is quicker to unpack a bitmap than to look each of them up in it."""
 
 
 class Chunk(NamedTuple):
@@ -33,7 +37,6 @@ class Scratch(NamedTuple):
 
     scores: NDArray[np.int32]  # [CHUNK]
     gains: NDArray[np.int32]  # [768]
-    flags: NDArray[np.uint8]  # [CHUNK], zero between steps
     chosen: NDArray[np.int64]  # [CHUNK]
     sums: NDArray[np.int64]  # [CHUNK]
     places: NDArray[np.int64]  # [CHUNK]
@@ -78,16 +81,11 @@ def scan(here: Chunk, row: NDArray[np.int64], weight: np.float32, scratch: Scrat
         for d, code in zip(lists.shorts[start : start + count], codes):  # noqa: B905  (Numba's zip has no strict)
             scores[d] += gains[place_of(np.int64(code), shifts[d])]
         return 0
-    at, document = np.uint64(0), 0
-    for bits in scratch.bitmap[: bitmaps.read(lists.codes, row, here.n_documents, scratch.bitmap)]:
-        if np.int64(at) + popcount(bits) > count:
-            return DAMAGED
-        while bits != 0:
-            d = np.uint16(document + trailing_zeros(bits))
-            bits &= bits - np.uint64(1)
-            scores[d] += gains[place_of(np.int64(codes[at]), shifts[d])]
-            at += np.uint64(1)
-        document += 64
+    n = bitmaps.unpack(lists.codes, row, here.n_documents, scratch.documents)
+    if n > count:
+        return DAMAGED
+    for d, code in zip(scratch.documents[:n], codes):  # noqa: B905
+        scores[d] += gains[place_of(np.int64(code), shifts[d])]
     return 0
 
 
@@ -163,6 +161,10 @@ def look_up(
 @njit(cache=True, nogil=True, forceinline=True)
 def _ask(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
     """Finds the codes of the chosen documents in a list with a bitmap. All are asked for before the first is read."""
+    if n >= MANY:
+        chosen = scratch.chosen[:n]
+        bitmaps.find_many(here.lists.codes, row, here.n_documents, chosen, scratch.bitmap, scratch.places)
+        return
     for one in range(n):
         place = bitmaps.find(here.lists.codes, row, here.n_documents, scratch.chosen[one])
         scratch.places[one] = place
@@ -179,7 +181,7 @@ def foresee(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> No
     for one in range(n):
         document = scratch.chosen[one]
         fetch(data, row[2] + 8 * (document // bitmaps.GROUP))
-        fetch(data, marks + 4 * (document // bitmaps.LEAP))
+        fetch(data, marks + 4 * (document // bitmaps.GROUP))
         fetch(data, low + document * (row[3] - low) // here.n_documents)
         fetch(data, row[3] + document * row[1] // here.n_documents)
 

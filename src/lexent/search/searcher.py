@@ -216,7 +216,7 @@ class Searcher:
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], float]:
         """The best documents of one query, strongest first: whole-number scores, positions and the scale."""
         kernels, factor = self._kernels, scale.query_scale(weights, self._highest)
-        best, who, state = np.zeros(k, np.int32), np.full(k, -1, np.int64), np.array([0, 0, 64], np.int64)
+        best, who, state = np.zeros(k, np.int32), np.full(k, -1, np.int64), np.array([0, 0, kernels.CARE])
         scratch = self._borrow()
         try:
             for place, segment in enumerate(self.segments):
@@ -311,7 +311,6 @@ class Searcher:
             return self._kernels.Scratch(
                 scores=np.zeros(CHUNK, np.int32),
                 gains=np.zeros(scale.CURVE, np.int32),
-                flags=np.zeros(CHUNK, np.uint8),
                 chosen=np.zeros(CHUNK, np.int64),
                 sums=np.zeros(CHUNK, np.int64),
                 places=np.zeros(CHUNK, np.int64),
