@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -113,3 +119,32 @@ def _in_steps(data: np.ndarray, which: int) -> np.uint64:
 @njit
 def _at_once(data: np.ndarray, which: int) -> np.uint64:
     return bits.spread(data, 0, np.uint64(which))
+
+
+@pytest.mark.parametrize("features", ["+sse2", "+sse2,+popcnt,+avx,+avx2,+bmi,+bmi2"])
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names features of x86")
+def test_processors_that_can_do_less_find_the_same(features: str) -> None:
+    """The kernels are compiled anew for one, and asked for what the slow twin finds."""
+    code = """
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from lexent.indexing import bits, reference
+from test_kernels import RECIPES, SIZE, documents, packed, queries, same
+from lexent.search.searcher import Searcher
+
+assert not bits.WIDE
+for recipe in RECIPES[:2]:
+    codes, asked = documents(5, 3000), queries(5, 4, SIZE)
+    found = Searcher([packed(codes, recipe, chunk=2000)], recipe, size=SIZE).top_weighted(asked, 10)
+    for row in range(len(asked)):
+        same((found.positions[row], found.scores[row]), reference.top(codes, recipe, *asked.of(row), k=10))
+"""
+    environment = {**os.environ, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": features}
+    folder = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
