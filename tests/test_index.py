@@ -22,7 +22,7 @@ from lexent.indexing.manifest import stamped
 from lexent.search import Index, Searcher
 from lexent.types import Document
 
-NAMES = "chunks codes df known lengths packed_with records shorts words"
+NAMES = "chunks codes df known lengths packed_with records shorts"
 ARRAYS = NAMES.split(" ")
 FOLDER = "segments/000001"
 FILES = sorted(f"{FOLDER}/{name}" for name in ["documents.sqlite", *(f"{array}.npy" for array in ARRAYS)])
@@ -242,12 +242,12 @@ def test_no_flipped_byte_crashes_an_open_or_a_search(path: Path) -> None:
 
 def test_arrays_of_another_form_are_refused(path: Path) -> None:
     folder = path / "segments/000001"
-    good = np.load(folder / "shorts.npy")
+    good = np.load(folder / "codes.npy")
     for bad in (good.astype(np.uint32), good.reshape(1, -1), good[1:]):
-        np.save(folder / "shorts.npy", bad)
-        with pytest.raises(ArtifactError, match=r"shorts\.npy is uint|do not fit together"):
+        np.save(folder / "codes.npy", bad)
+        with pytest.raises(ArtifactError, match=r"codes\.npy is uint|do not fit together"):
             Segment.open(folder, size=96, n_documents=40, length_units=0)
-    np.save(folder / "shorts.npy", good)
+    np.save(folder / "codes.npy", good)
     chunks = np.load(folder / "chunks.npy")
     chunks[1, 1] -= 1
     np.save(folder / "chunks.npy", chunks)
@@ -261,7 +261,7 @@ def test_a_newer_format_and_a_broken_manifest(path: Path) -> None:
     with pytest.raises(ArtifactError, match=r"lexent 7\.0, format 99; .*pip install -U lexent"):
         reopened(path)
     (path / "manifest.json").write_text(json.dumps({**manifest, "format": 1, "lexent": "0.1"}))
-    with pytest.raises(ArtifactError, match=r"format 1; this version reads from 3 on; build the index again"):
+    with pytest.raises(ArtifactError, match=r"format 1; this version reads from 6 on; build the index again"):
         reopened(path)
     (path / "manifest.json").write_text(json.dumps({**manifest, "counts": {}}))
     with pytest.raises(ArtifactError, match=r"manifest\.json changed since it was written"):
