@@ -10,9 +10,10 @@ from numba import config, njit, types
 from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
-FEATURES = frozenset((getattr(config, "CPU_FEATURES", None) or get_host_cpu_features()).split(","))
+_GIVEN: str | None = getattr(config, "CPU_FEATURES", None)
+FEATURES = frozenset((get_host_cpu_features() if _GIVEN is None else _GIVEN).split(","))
 """What the processor that kernels are compiled for can do, as LLVM writes it: +bmi2, -avx512vbmi2, and so on."""
-WIDE = {"+avx512bw", "+avx512vbmi", "+avx512vbmi2"} <= FEATURES
+WIDE = {"+avx512bw", "+avx512vbmi", "+avx512vbmi2", "+bmi2"} <= FEATURES
 """Whether it spreads and looks up 64 bytes in one step."""
 
 
@@ -118,10 +119,7 @@ def at_least(_context: Any, counts: Any, place: Any, bar: Any) -> Any:
 
     def emit(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         found = builder.load(_at(target, builder, signature.args[0], values[0], values[1], _BYTES), align=1)
-        nothing, first = ir.Constant(_BYTES, ir.Undefined), ir.Constant(ir.IntType(32), 0)
-        one = builder.insert_element(nothing, values[2], first)
-        every = builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
-        return builder.bitcast(builder.icmp_unsigned(">=", found, every), ir.IntType(64))
+        return builder.bitcast(builder.icmp_unsigned(">=", found, _each(builder, values[2])), ir.IntType(64))
 
     return types.uint64(counts, types.int64, types.uint8), emit
 

@@ -16,8 +16,6 @@ from lexent.indexing.scale import ONE
 
 DAMAGED = -1
 """What kernels say of a damaged list instead of giving a result."""
-
-
 MANY = 100
 """From so many documents on it is quicker to unpack a bitmap than to look each of them up in it."""
 
