@@ -97,9 +97,9 @@ def test_what_is_packed_can_be_unpacked(seed: int, n: int, chunk: int) -> None:
     np.testing.assert_array_equal(df, np.bincount(codes.ids, minlength=SIZE))
 
 
-def test_lists_take_all_three_forms() -> None:
+def test_lists_take_all_four_forms() -> None:
     segment = packed(documents(1, 30_000), RECIPES[0])
-    assert set((segment.arrays["records"][:, 0] & 3).tolist()) == {packing.SPARSE, packing.GAPS, packing.DENSE}
+    assert set((segment.arrays["records"][:, 0] & 3).tolist()) == {packing.SPARSE, packing.GAPS, packing.DENSE, packing.EVERY}
 
 
 def test_a_full_chunk_and_one_more() -> None:

@@ -18,9 +18,10 @@ from lexent.indexing.bare import short_at
 from lexent.indexing.bits import BLOCK, LANES, add_bitmaps, at_least, fetch, trailing_zeros, word_at
 from lexent.indexing.gains import gain_of
 from lexent.indexing.heap import offer
-from lexent.indexing.kernels import choose, prepare
+from lexent.indexing.kernels import prepare
 from lexent.indexing.packing import CHUNK, Lists, known_in, row_of
-from lexent.indexing.reading import DAMAGED, Scratch
+from lexent.indexing.reading import choose
+from lexent.indexing.workspace import DAMAGED, Scratch
 
 UNEQUAL = -3
 """What `top` says of a query of too many different weights, or negative ones."""
@@ -91,7 +92,7 @@ def top(
                 for document in range(CHUNK):
                     scratch.scores[document] += np.int32(counts[document]) * worth
                     counts[document] = 0
-            n_chosen = choose(max(bar, _kth_score(scratch.scores, n_documents, live, k)), 0, n_documents, live, scratch)
+            n_chosen = choose(max(bar, _kth_score(scratch.scores, n_documents, live, k)), n_documents, live, scratch)
             scratch.scores[:] = 0
         for one in range(n_chosen):
             offer(best, who, state, k, np.int32(scratch.sums[one] * gain), base + first + scratch.chosen[one])

@@ -8,89 +8,182 @@ and for all that is more.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing import bitmaps
-from lexent.indexing.bits import WIDE, add_block, add_block_looked_up, add_where, fetch, popcount, spread, word_at
+from lexent.indexing.bits import (
+    BLOCK,
+    SHUFFLES,
+    WIDE,
+    add_block,
+    add_codes,
+    add_codes_where,
+    add_where,
+    fetch,
+    in_units,
+    peak,
+    popcount,
+    put,
+    spread,
+    word_at,
+)
 from lexent.indexing.gains import gain_of
+from lexent.indexing.packing import EVERY
+from lexent.indexing.workspace import Asked, Chunk, Scratch
 
 FULL = 255
 STEPS = 128
 """Places of a table: a weight is looked up at code + half of the document's shift - base."""
+GRAIN = 0 if WIDE else 2
+"""How many of the lowest bits of that are left out where many are looked up at a time."""
+LOOKS = WIDE or SHUFFLES
+"""Whether the processor can look up many at a time."""
+WINDOW = 8192
+"""Documents that all lists are asked for before the next ones: their hopes stay in the nearest cache."""
 
 
-def _add_wide(
-    data: NDArray[np.uint8],
-    row: NDArray[np.int64],
-    n_documents: int,
-    value: np.uint8,
-    hopes: NDArray[np.uint8],
-    ahead: int,
-    step: int,
-) -> None:
-    """Adds a value to the hopes of the documents of a list.
+class Hoped(NamedTuple):
+    """What documents were credited with: for their scores, and for some long lists."""
 
-    ahead, step: where the list begins that is read next, and how much of it is asked for with each group of documents.
-    """
-    at = row[2] + bitmaps.head(n_documents)
-    for group in range(bitmaps.n_tops(n_documents)):
-        top, at = word_at(data, row[2] + 8 * group), min(at, row[3])
-        fetch(data, ahead + group * step)
-        add_block(hopes, group * bitmaps.GROUP, data, at, top, value)
-        at += popcount(top)
-
-
-def _add_narrow(
-    data: NDArray[np.uint8],
-    row: NDArray[np.int64],
-    n_documents: int,
-    value: np.uint8,
-    hopes: NDArray[np.uint8],
-    ahead: int,
-    step: int,
-) -> None:
-    """The same on any processor."""
-    at, document = row[2] + bitmaps.head(n_documents), 0
-    for group in range(bitmaps.n_tops(n_documents)):
-        top, at = word_at(data, row[2] + 8 * group), min(at, row[3])
-        fetch(data, ahead + group * step)
-        for _ in range(8):
-            which = top & np.uint64(255)
-            add_where(hopes, document, spread(data, at, which), value)
-            at += popcount(which)
-            top >>= np.uint64(8)
-            document += 64
-
-
-add_narrow = njit(cache=True, nogil=True)(_add_narrow)
-add = njit(cache=True, nogil=True)(_add_wide) if WIDE else add_narrow
+    unit: int
+    each: np.float32  # what scores are multiplied by
+    most: NDArray[np.int64]  # [n]
+    bases: NDArray[np.int64]  # [n], of the tables; -1 where all documents of a list were credited with the most
+    tables: NDArray[np.uint8]  # [n, STEPS]
 
 
 @njit(cache=True, nogil=True)
-def add_by_strength(
-    data: NDArray[np.uint8],
-    row: NDArray[np.int64],
-    n_documents: int,
-    table: NDArray[np.uint8],
-    base: np.uint8,
-    halves: NDArray[np.uint8],
-    hopes: NDArray[np.uint8],
-    ahead: int,
-    step: int,
-) -> None:
-    """Adds what the table says of each document of a list. halves: of the shifts, rounded up. For WIDE processors.
+def add_up(here: Chunk, asked: Asked, strong: int, unit: int, scratch: Scratch) -> Hoped:
+    """The hopes of all documents: their scores, and what they can get from long lists; some are asked for strengths."""
+    n, length, hopes = len(asked.rows), bitmaps.n_tops(here.n_documents) * BLOCK, scratch.hopes
+    data, rows, halves = here.lists.codes, asked.rows, here.halves
+    each = np.float32((1 + 1e-6) / unit)  # never too few
+    hoped = Hoped(unit, each, np.empty(n, np.int64), np.full(n, -1), np.empty((n, STEPS), np.uint8))
+    units, ats, codes = np.empty(n, np.uint8), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    for one in range(n):
+        units[one] = units_of(asked.bounds[one], unit)
+        hoped.most[one] = max(units[one] * unit, asked.bounds[one])  # so a document of FULL hopes is credited
+        if one < strong:
+            hoped.bases[one] = tabulate(here.curve, rows[one, 4], asked.weights[one], unit, hoped.tables[one])
+        # Where its bitmap and its codes go on.
+        ats[one], codes[one] = rows[one, 2] + bitmaps.head(here.n_documents), rows[one, 3]
+    room = np.empty(BLOCK, np.uint8)
+    for window in range(0, length, WINDOW):
+        end = min(window + WINDOW, length)
+        for place in range(window, end, 64):
+            in_units(scratch.scores, place, each, hopes)
+        for one in range(strong):
+            base, table, at, code = np.uint8(hoped.bases[one]), hoped.tables[one], ats[one], codes[one]
+            for place in range(window, end, BLOCK):
+                fetch(data, ats[one + 1] + (place - window) // 8)
+                fetch(data, codes[one + 1] + (place - window) // 4)
+                fetch(data, codes[one + 1] + (place - window) // 4 + 64)
+                if rows[one, 0] == EVERY:
+                    add_codes(hopes, place, data, rows[one, 3] + place, halves, base, table)
+                    continue
+                top, at = word_at(data, rows[one, 2] + place // 64), min(at, rows[one, 3])
+                code = min(code, rows[one, 3] + rows[one, 1])
+                code = add_by_strength(data, top, at, code, place, halves, base, table, hopes, room)
+                at += popcount(top)
+            ats[one], codes[one] = at, code
+        for one in range(strong, n):
+            at = ats[one]
+            for place in range(window, end, BLOCK):
+                top, at = word_at(data, rows[one, 2] + place // 64), min(at, rows[one, 3])
+                fetch(data, ats[one + 1] + (place - window) // 8)
+                add(data, top, at, place, units[one], hopes)
+                at += popcount(top)
+            ats[one] = at
+        for place in range(window, end, 64):
+            scratch.peaks[place // 64] = peak(hopes, place)
+    return hoped
 
-    The rest as in `add`.
+
+@njit(cache=True, nogil=True, inline="always")
+def hope_of(hoped: Hoped, score: np.int32, hope: int) -> int:
+    """The most that a document of that score and hope can have."""
+    if hope == FULL:
+        return np.int64(score) + hoped.most.sum()
+    credited = np.int64(np.int32(np.float32(score) * hoped.each)) + (score > 0)
+    return np.int64(score) + (hope - credited) * hoped.unit
+
+
+def _add_wide(
+    data: NDArray[np.uint8], top: np.uint64, at: int, place: int, value: np.uint8, hopes: NDArray[np.uint8]
+) -> None:
+    """Adds a value to the hopes of the documents of a group that are in a list with a bitmap.
+
+    top: which bytes of its bitmap there are for the group, from `at` on. place: the group's first document.
     """
-    at, code, last = row[2] + bitmaps.head(n_documents), row[3], row[3] + row[1]
-    for group in range(bitmaps.n_tops(n_documents)):
-        top, at, code = word_at(data, row[2] + 8 * group), min(at, row[3]), min(code, last)
-        fetch(data, ahead + group * step)
-        fetch(data, ahead + group * step + 64)
-        code = add_block_looked_up(hopes, group * bitmaps.GROUP, data, at, top, code, halves, base, table)
-        at += popcount(top)
+    add_block(hopes, place, data, at, top, value)
+
+
+def _add_narrow(
+    data: NDArray[np.uint8], top: np.uint64, at: int, place: int, value: np.uint8, hopes: NDArray[np.uint8]
+) -> None:
+    """The same on any processor."""
+    for word in range(8):
+        which = top & np.uint64(255)
+        add_where(hopes, place + 64 * word, spread(data, at, which), value)
+        at += popcount(which)
+        top >>= np.uint64(8)
+
+
+add_narrow = njit(cache=True, nogil=True, forceinline=True)(_add_narrow)
+add = njit(cache=True, nogil=True, forceinline=True)(_add_wide) if WIDE else add_narrow
+
+
+def _add_by_strength_wide(
+    data: NDArray[np.uint8],
+    top: np.uint64,
+    at: int,
+    code: int,
+    place: int,
+    halves: NDArray[np.uint8],
+    base: np.uint8,
+    table: NDArray[np.uint8],
+    hopes: NDArray[np.uint8],
+    room: NDArray[np.uint8],
+) -> int:
+    """Adds what a table says of those documents; for processors that can look up. Gives where codes go on.
+
+    code: where those of the group begin. halves: of the documents' shifts, rounded up. room: working memory.
+    """
+    return add_codes_where(hopes, place, data, at, top, code, halves, base, table)
+
+
+def _add_by_strength_narrow(
+    data: NDArray[np.uint8],
+    top: np.uint64,
+    at: int,
+    code: int,
+    place: int,
+    halves: NDArray[np.uint8],
+    base: np.uint8,
+    table: NDArray[np.uint8],
+    hopes: NDArray[np.uint8],
+    room: NDArray[np.uint8],
+) -> int:
+    """The same on processors that are not WIDE."""
+    for word in range(0, BLOCK, 64):
+        bits = spread(data, at, top & np.uint64(255))
+        at += popcount(top & np.uint64(255))
+        top >>= np.uint64(8)
+        for byte in range(0, 64, 8):
+            put(room, word + byte, spread(data, code, bits & np.uint64(255)))
+            code += popcount(bits & np.uint64(255))
+            bits >>= np.uint64(8)
+    add_codes(hopes, place, room, 0, halves, base, table)
+    return code
+
+
+add_by_strength = njit(cache=True, nogil=True, forceinline=True)(
+    _add_by_strength_wide if WIDE else _add_by_strength_narrow
+)
 
 
 @njit(cache=True, nogil=True)
@@ -99,12 +192,13 @@ def tabulate(curve: NDArray[np.float32], highest: int, weight: np.float32, unit:
     base = min(max((highest + 1) // 2 - STEPS + 1, 0), 255)
     beyond = min(max(highest // 2, 0), 255) - base  # from here on the highest; what is beyond 255 is looked up there
     most, each = np.uint8(units_of(gain_of(curve[highest], weight), unit)), 1.0 / unit
-    for step in range(STEPS):
+    for place in range(STEPS >> GRAIN):
+        step = ((place + 1) << GRAIN) - 1
         if step < beyond:
             units = np.int32(gain_of(curve[np.uint16(2 * (base + step))], weight) * each) + 1  # never too few
-            table[step] = np.uint8(min(units, FULL))
+            table[place] = np.uint8(min(units, FULL))
         else:
-            table[step] = most
+            table[place] = most
     return base
 
 
@@ -114,6 +208,6 @@ def units_of(gain: int, unit: int) -> int:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def looked_up(code: int, half: int, base: int, table: NDArray[np.uint8]) -> int:
-    """What `add_by_strength` adds for a posting."""
-    return np.int64(table[max(min(code + half, 255) - base, 0) & (STEPS - 1)])
+def credit(hoped: Hoped, number: int, code: int, half: int) -> int:
+    """What a posting of a list with a table is credited with. half: of the document's shift, rounded up."""
+    return np.int64(hoped.tables[number, (max(min(code + half, 255) - hoped.bases[number], 0) & (STEPS - 1)) >> GRAIN])

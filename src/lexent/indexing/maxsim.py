@@ -17,10 +17,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import bitmaps
-from lexent.indexing.bits import popcount, trailing_zeros
+from lexent.indexing import bare, bitmaps
 from lexent.indexing.heap import offer
-from lexent.indexing.packing import CHUNK, GAPS, SPARSE, Lists, known_in, locate, row_of
+from lexent.indexing.packing import CHUNK, EVERY, GAPS, SPARSE, Lists, known_in, locate, row_of
 from lexent.indexing.token_kernels import DAMAGED, PART, Tokens
 
 BINS = 2048
@@ -251,7 +250,7 @@ def _add_up(
     found = np.empty(4, np.int64)
     first = lists.chunks[chunk, 1]
     known, n_lists = known_in(lists, chunk), lists.chunks[chunk + 1, 1] - first
-    n_documents, bitmap = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0], np.empty(bitmaps.WORDS, np.uint64)
+    n_documents, documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0], np.empty(bare.MOST, np.uint16)
     for place in range(len(latents)):
         row = row_of(known, np.uint64(latents[place]), n_lists)
         if row < 0:
@@ -265,20 +264,20 @@ def _add_up(
                 document += np.int64(entry) & 255
                 bounds[np.uint16(document)] += weight * (np.int32(entry) >> 8)
             continue
+        if form == EVERY:
+            for document in range(n_documents):
+                bounds[document] += weight * np.int32(lists.codes[found[3] + document])
+            continue
         codes = lists.codes[found[3] : found[3] + count]
         if form == SPARSE:
             for d, code in zip(lists.shorts[start : start + count], codes):  # noqa: B905  (Numba's zip has no strict)
                 bounds[d] += weight * np.int32(code)
             continue
-        at, document = np.uint64(0), 0
-        for bits in bitmap[: bitmaps.read(lists.codes, found, n_documents, bitmap)]:
-            if np.int64(at) + popcount(bits) > count:
-                return DAMAGED
-            while bits != 0:
-                bounds[np.uint16(document + trailing_zeros(bits))] += weight * np.int32(codes[at])
-                bits &= bits - np.uint64(1)
-                at += np.uint64(1)
-            document += 64
+        n = bitmaps.unpack(lists.codes, found, n_documents, documents)
+        if n > count:
+            return DAMAGED
+        for d, code in zip(documents[:n], codes):  # noqa: B905
+            bounds[d] += weight * np.int32(code)
     return 0
 
 

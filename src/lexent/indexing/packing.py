@@ -1,13 +1,15 @@
 """The Numba kernels that pack a chunk of documents into lists, and unpack it again.
 
 A chunk holds up to 65,536 documents, so a document is a 16-bit number in it. For each latent that any of them has there
-is one list (which latents those are, a bitmap says), in one of three forms. The smallest is taken; but a latent of one
-document in COMMON has a bitmap if that is smaller than 3 bytes a document, as bitmaps are searched quickest.
+is one list (which latents those are, a bitmap says), in one of four forms. The smallest is taken; but a latent of one
+document in COMMON has a bitmap if that is smaller than 3 bytes a document, and one of most documents a code for each of
+them, as those are searched quickest.
 
 - SPARSE: document numbers (16 bits each), and codes.
 - GAPS: one 16-bit entry a posting, code << 8 | distance from the document before. A distance above 255 is bridged by
   entries of code 0, which weigh nothing. After the entries stand the document numbers of entries 0, 64, 128, ...
 - DENSE: a bitmap of the documents without the bytes of it that are 0, and codes: see `lexent.indexing.bitmaps`.
+- EVERY: a code for each document of the chunk, 0 for those that are not in the list.
 
 A binary index has other lists, without codes: see `lexent.indexing.bare`. What reads lists here reads those too.
 
@@ -28,11 +30,13 @@ from lexent.indexing.bits import popcount, trailing_zeros
 from lexent.indexing.scale import ONE
 
 CHUNK = 65_536
-SPARSE, GAPS, DENSE = 0, 1, 2
+SPARSE, GAPS, DENSE, EVERY = 0, 1, 2, 3
 STRIDE = 64
 """Entries of a GAPS list between two document numbers."""
 COMMON = 24
 """See above. With more bitmaps fewer postings are read one by one; with fewer, less is asked of all documents."""
+MOST = 2
+"""One document in so many is most of them."""
 GROUP = 448
 """Latents of a line of `known`: with their count before it, 64 bytes."""
 
@@ -45,8 +49,8 @@ class Lists(NamedTuple):
     known: NDArray[np.uint64]
     """[n_chunks * groups, 8]: which latents of each GROUP have lists (7 words), and how many lists come before."""
     records: NDArray[np.uint32]
-    """[n_lists, 3]: highest << 20 | entries << 2 | form; place in codes for DENSE, in shorts for the others; place of
-    the codes. highest: of 2 code + shift over the list's postings, with the shifts of when the chunk was packed.
+    """[n_lists, 3]: highest << 20 | entries << 2 | form; place in codes for DENSE, in shorts for SPARSE and GAPS;
+    place of the codes. highest: of 2 code + shift over the list's postings, with the shifts of when the chunk was packed.
     For bare lists [n_lists, 1]."""
     shorts: NDArray[np.uint16]
     codes: NDArray[np.uint8]
@@ -173,7 +177,10 @@ def plan(
             last = document
         with_gaps = entries + (entries + STRIDE - 1) // STRIDE
         latents[row] = latent
-        if n + in_bitmap <= (3 * n if n * COMMON >= n_documents else min(3 * n, 2 * with_gaps)):
+        if n_documents <= max(MOST * n, min(n + in_bitmap, 2 * with_gaps, 3 * n)):
+            forms[row], counts[row], places[row], code_places[row] = EVERY, n, 0, codes
+            codes += n_documents
+        elif n + in_bitmap <= (3 * n if n * COMMON >= n_documents else min(3 * n, 2 * with_gaps)):
             forms[row], counts[row], places[row], code_places[row] = DENSE, n, codes, codes + in_bitmap
             codes += in_bitmap + n
         elif 2 * with_gaps <= 3 * n:
@@ -212,6 +219,10 @@ def fill(
             _fill_gaps(documents[start:stop], posting_codes[start:stop], shorts, np.int64(places[row]))
             continue
         at = np.int64(code_places[row])
+        if forms[row] == EVERY:
+            for posting in range(start, stop):
+                codes[at + np.int64(documents[posting])] = posting_codes[posting]
+            continue
         codes[at : at + stop - start] = posting_codes[start:stop]
         at = np.int64(places[row])
         if forms[row] == SPARSE:
@@ -259,12 +270,14 @@ def locate(lists: Lists, chunk: int, row: int, found: NDArray[np.int64]) -> bool
         return False
     if form == GAPS:
         return found[2] + count + (count + STRIDE - 1) // STRIDE <= stop[2]
+    if form == EVERY:
+        return found[3] + stop[0] - start[0] + bitmaps.ROOM <= stop[3]
     if found[3] + count > stop[3]:
         return False
     if form == SPARSE:
         return found[2] + count <= stop[2]
     whole = found[2] + bitmaps.head(stop[0] - start[0]) < found[3]
-    return form == DENSE and whole and found[3] + count + bitmaps.ROOM <= stop[3]
+    return whole and found[3] + count + bitmaps.ROOM <= stop[3]
 
 
 @njit(cache=True, nogil=True)
@@ -287,11 +300,16 @@ def unpack(lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16]
                 out_codes[n] = np.int64(entry) >> 8
                 n += 1
         return n
+    n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
+    if form == EVERY:
+        for document in range(n_documents):
+            out_documents[n], out_codes[n] = document, lists.codes[codes + document]
+            n += lists.codes[codes + document] > 0
+        return n
     out_codes[:count] = lists.codes[codes : codes + count]
     if form == SPARSE:
         out_documents[:count] = lists.shorts[start : start + count]
         return count
-    n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
     return min(bitmaps.unpack(lists.codes, found, n_documents, out_documents), count)
 
 

@@ -2,56 +2,35 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import bare, bitmaps, hopes
-from lexent.indexing.bits import fetch
+from lexent.indexing import bare, bitmaps
+from lexent.indexing.bits import fetch, reaching, trailing_zeros
 from lexent.indexing.gains import gain_of, place_of
-from lexent.indexing.packing import DENSE, GAPS, SPARSE, STRIDE, Lists
+from lexent.indexing.hopes import FULL, Hoped, credit
+from lexent.indexing.packing import DENSE, EVERY, GAPS, SPARSE, STRIDE
 from lexent.indexing.scale import ONE
+from lexent.indexing.workspace import DAMAGED, Chunk, Scratch
 
-DAMAGED = -1
-"""What kernels say of a damaged list instead of giving a result."""
 MANY = 100
 """From so many documents on it is quicker to unpack a bitmap than to look each of them up in it."""
 
 
-class Chunk(NamedTuple):
-    """A chunk that is searched. Arrays have a place for each document that a chunk can name."""
-
-    lists: Lists
-    n_documents: int
-    shifts: NDArray[np.uint8]
-    halves: NDArray[np.uint8]  # of the shifts, rounded up
-    curve: NDArray[np.float32]
-
-
-class Scratch(NamedTuple):
-    """Working memory of one search at a time; `scores` is zero between searches."""
-
-    scores: NDArray[np.int32]  # [CHUNK]
-    gains: NDArray[np.int32]  # [768]
-    chosen: NDArray[np.int64]  # [CHUNK]
-    sums: NDArray[np.int64]  # [CHUNK]
-    places: NDArray[np.int64]  # [CHUNK]
-    hopes: NDArray[np.uint8]  # [CHUNK], zero between searches
-    bitmap: NDArray[np.uint64]  # [bitmaps.WORDS], of one list
-    documents: NDArray[np.uint16]  # [bare.MOST], of one list
-    narrow: NDArray[np.uint8]  # [CHUNK] in a binary index, zero between searches: counts
-    wide: NDArray[np.uint16]  # the same for queries of many latents
-
-
-class Hope(NamedTuple):
-    """What documents were credited with for a list."""
-
-    unit: int
-    most: int
-    base: int  # -1 where all its documents were credited with the most
-    table: NDArray[np.uint8]
+@njit(cache=True, nogil=True)
+def choose(needed: int, n_documents: int, live: NDArray[np.bool_], scratch: Scratch) -> int:
+    """Chooses the documents of at least that score, in order; gives how many."""
+    n, scores = 0, scratch.scores
+    for place in range(0, n_documents, 64):
+        bits = reaching(scores, place, np.int32(needed))
+        while bits != 0:
+            document = place + trailing_zeros(bits)
+            bits &= bits - np.uint64(1)
+            if document < n_documents and (len(live) == 0 or live[document]):
+                scratch.chosen[n], scratch.sums[n] = document, scores[document]
+                n += 1
+    return n
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -74,6 +53,11 @@ def scan(here: Chunk, row: NDArray[np.int64], weight: np.float32, scratch: Scrat
             d, code = np.uint16(document), np.int64(entry) >> 8
             scores[d] += gains[place_of(code, shifts[d])] * np.int32(code > 0)
         return 0
+    if form == EVERY:
+        for d in range(np.uint64(here.n_documents)):
+            code = np.int64(lists.codes[np.uint64(row[3]) + d])
+            scores[d] += gains[place_of(code, shifts[d])] * np.int32(code > 0)
+        return 0
     codes = lists.codes[row[3] : row[3] + count]
     if form == SPARSE:
         for d, code in zip(lists.shorts[start : start + count], codes):  # noqa: B905  (Numba's zip has no strict)
@@ -88,90 +72,114 @@ def scan(here: Chunk, row: NDArray[np.int64], weight: np.float32, scratch: Scrat
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def look_up(
-    here: Chunk,
-    row: NDArray[np.int64],
-    weight: np.float32,
-    needed: int,
-    n: int,
-    scratch: Scratch,
-) -> int:
+def look_up(here: Chunk, row: NDArray[np.int64], weight: np.float32, needed: int, n: int, scratch: Scratch) -> int:
     """Adds a list to the sums of the chosen documents, which ascend; keeps those of at least `needed`: how many?"""
-    chosen, sums, lists, shifts, curve = scratch.chosen, scratch.sums, here.lists, here.shifts, here.curve
-    form, count, start, kept = row[0], row[1], row[2], 0
-    if form >= bare.PLAIN:
-        for one in range(n):
-            document, total = chosen[one], sums[one]
-            if bare.holds(lists.codes, row, document):
-                total += gain_of(curve[place_of(np.int64(ONE), shifts[np.uint16(document)])], weight)
-            chosen[kept], sums[kept] = document, total
-            kept += total >= needed
-        return kept
-    if form == DENSE:
-        _ask(here, row, n, scratch)
-        for one in range(n):
-            document, total, place = chosen[one], sums[one], scratch.places[one]
-            if place >= 0:
-                total += gain_of(curve[place_of(np.int64(lists.codes[place]), shifts[np.uint16(document)])], weight)
-            chosen[kept], sums[kept] = document, total
-            kept += total >= needed
-        return kept
-    if form == SPARSE:
-        codes, at, end = row[3] - start, start, start + count
-        for one in range(n):
-            document, total, high = chosen[one], sums[one], end
-            while at < high:
-                middle = (at + high) >> 1
-                if np.int64(lists.shorts[middle]) < document:
-                    at = middle + 1
-                else:
-                    high = middle
-            if at < end and np.int64(lists.shorts[at]) == document:
-                code = np.int64(lists.codes[codes + at])
-                total += gain_of(curve[place_of(code, shifts[np.uint16(document)])], weight)
-            chosen[kept], sums[kept] = document, total
-            kept += total >= needed
-        return kept
-    marks, last = start + count, (count - 1) // STRIDE
-    mark, entry, at = 0, start, np.int64(lists.shorts[marks])
+    chosen, sums, kept = scratch.chosen, scratch.sums, 0
+    ask(here, row, n, scratch)
     for one in range(n):
-        document, total = chosen[one], sums[one]
-        if mark < last and np.int64(lists.shorts[marks + mark + 1]) <= document:
-            mark, high = mark + 1, last
-            while mark < high:
-                middle = (mark + high + 1) >> 1
-                if np.int64(lists.shorts[marks + middle]) <= document:
-                    mark = middle
-                else:
-                    high = middle - 1
-            entry, at = start + mark * STRIDE, np.int64(lists.shorts[marks + mark])
-        while at < document and entry + 1 < marks:
-            entry += 1
-            at += np.int64(lists.shorts[entry]) & 255
-        code = np.int64(lists.shorts[entry]) >> 8
-        if at == document and code:
-            total += gain_of(curve[place_of(code, shifts[np.uint16(document)])], weight)
+        document, total, code = chosen[one], sums[one], scratch.codes[one]
+        if code:
+            total += gain_of(here.curve[place_of(code, here.shifts[np.uint16(document)])], weight)
         chosen[kept], sums[kept] = document, total
         kept += total >= needed
     return kept
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _ask(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
-    """Finds the codes of the chosen documents in a list with a bitmap. All are asked for before the first is read."""
-    if n >= MANY:
-        chosen = scratch.chosen[:n]
-        bitmaps.find_many(here.lists.codes, row, here.n_documents, chosen, scratch.bitmap, scratch.places)
-        return
+def settle(
+    here: Chunk,
+    row: NDArray[np.int64],
+    weight: np.float32,
+    hoped: Hoped,
+    number: int,
+    needed: int,
+    n: int,
+    scratch: Scratch,
+) -> int:
+    """Puts what the chosen documents get from a list in the place of what was hoped for; keeps those of `needed`.
+
+    number: of the list among those hoped for.
+    """
+    chosen, sums, kept, most = scratch.chosen, scratch.sums, 0, hoped.most[number]
+    ask(here, row, n, scratch)
     for one in range(n):
-        place = bitmaps.find(here.lists.codes, row, here.n_documents, scratch.chosen[one])
-        scratch.places[one] = place
-        fetch(here.lists.codes, max(place, 0))
+        document, total, code = chosen[one], sums[one], scratch.codes[one]
+        d = np.uint16(document)
+        full = scratch.hopes[d] == FULL  # it was credited with the most from every list
+        if code:
+            total += gain_of(here.curve[place_of(code, here.shifts[d])], weight)
+        if full or (code and hoped.bases[number] < 0):
+            total -= most
+        elif code:
+            total -= hoped.unit * credit(hoped, number, code, np.int64(here.halves[d]))
+        chosen[kept], sums[kept] = document, total
+        kept += total >= needed
+    return kept
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def ask(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
+    """Finds the codes of the chosen documents, which ascend, in a list."""
+    chosen, codes, lists = scratch.chosen, scratch.codes, here.lists
+    form, count, start = row[0], row[1], row[2]
+    if form >= bare.PLAIN:
+        for one in range(n):
+            codes[one] = ONE if bare.holds(lists.codes, row, chosen[one]) else 0
+    elif form == EVERY:
+        for one in range(n):
+            codes[one] = lists.codes[row[3] + chosen[one]]
+    elif form == DENSE:  # first where they stand: all are asked for before the first is read
+        if n >= MANY:
+            bitmaps.find_many(lists.codes, row, here.n_documents, chosen[:n], scratch.bitmap, codes)
+        else:
+            for one in range(n):
+                codes[one] = bitmaps.find(lists.codes, row, here.n_documents, chosen[one])
+                fetch(lists.codes, max(codes[one], 0))
+        for one in range(n):
+            codes[one] = lists.codes[codes[one]] if codes[one] >= 0 else 0
+    elif form == SPARSE:
+        at, end = start, start + count
+        for one in range(n):
+            high = end
+            while at < high:
+                middle = (at + high) >> 1
+                if np.int64(lists.shorts[middle]) < chosen[one]:
+                    at = middle + 1
+                else:
+                    high = middle
+            there = at < end and np.int64(lists.shorts[at]) == chosen[one]
+            codes[one] = lists.codes[row[3] - start + at] if there else 0
+    else:
+        _ask_gaps(here, row, n, scratch)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _ask_gaps(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
+    shorts, start, marks, last = here.lists.shorts, row[2], row[2] + row[1], (row[1] - 1) // STRIDE
+    mark, entry, at = 0, start, np.int64(shorts[marks])
+    for one in range(n):
+        document = scratch.chosen[one]
+        if mark < last and np.int64(shorts[marks + mark + 1]) <= document:
+            mark, high = mark + 1, last
+            while mark < high:
+                middle = (mark + high + 1) >> 1
+                if np.int64(shorts[marks + middle]) <= document:
+                    mark = middle
+                else:
+                    high = middle - 1
+            entry, at = start + mark * STRIDE, np.int64(shorts[marks + mark])
+        while at < document and entry + 1 < marks:
+            entry += 1
+            at += np.int64(shorts[entry]) & 255
+        scratch.codes[one] = np.int64(shorts[entry]) >> 8 if at == document else 0
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def foresee(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
-    """Asks for what the chosen documents will need of a list with a bitmap: its parts, about as far in as they are."""
+    """Asks for what the chosen documents will need of a long list: its parts, about as far in as they are."""
+    if row[0] == EVERY:
+        for one in range(n):
+            fetch(here.lists.codes, row[3] + scratch.chosen[one])
     if row[0] != DENSE:
         return
     data, marks = here.lists.codes, row[2] + 8 * bitmaps.n_tops(here.n_documents)
@@ -182,26 +190,3 @@ def foresee(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> No
         fetch(data, marks + 4 * (document // bitmaps.GROUP))
         fetch(data, low + document * (row[3] - low) // here.n_documents)
         fetch(data, row[3] + document * row[1] // here.n_documents)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def settle(
-    here: Chunk, row: NDArray[np.int64], weight: np.float32, hope: Hope, needed: int, n: int, scratch: Scratch
-) -> int:
-    """Puts what the chosen documents get from a list in the place of what was hoped for; keeps those of `needed`."""
-    chosen, sums, kept = scratch.chosen, scratch.sums, 0
-    _ask(here, row, n, scratch)
-    for one in range(n):
-        document, total, place = chosen[one], sums[one], scratch.places[one]
-        d = np.uint16(document)
-        full = scratch.hopes[d] == hopes.FULL  # it was credited with the most from every list
-        if place >= 0:
-            code = np.int64(here.lists.codes[place])
-            total += gain_of(here.curve[place_of(code, here.shifts[d])], weight)
-        if full or (place >= 0 and hope.base < 0):
-            total -= hope.most
-        elif place >= 0:
-            total -= hope.unit * hopes.looked_up(code, np.int64(here.halves[d]), hope.base, hope.table)
-        chosen[kept], sums[kept] = document, total
-        kept += total >= needed
-    return kept

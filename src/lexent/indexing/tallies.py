@@ -12,6 +12,7 @@ from lexent.indexing.kernels import Weights
 from lexent.indexing.packing import (
     CHUNK,
     DENSE,
+    EVERY,
     SPARSE,
     STRIDE,
     Lists,
@@ -20,8 +21,8 @@ from lexent.indexing.packing import (
     unpack,
     unpack_latent,
 )
-from lexent.indexing.reading import DAMAGED
 from lexent.indexing.scale import ONE
+from lexent.indexing.workspace import DAMAGED
 
 
 @njit(cache=True, nogil=True)
@@ -96,6 +97,8 @@ def _code_in(lists: Lists, row: NDArray[np.int64], document: int, n_documents: i
     form, count, start, codes = row[0], row[1], row[2], row[3]
     if form >= bare.PLAIN:
         return ONE if bare.holds(lists.codes, row, document) else 0
+    if form == EVERY:
+        return np.int64(lists.codes[codes + document])
     if form == DENSE:
         place = bitmaps.find(lists.codes, row, n_documents, document)
         return np.int64(lists.codes[place]) if place >= 0 else 0

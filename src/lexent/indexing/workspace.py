@@ -1,0 +1,47 @@
+"""What a search works on: a chunk, a query's lists in it, and working memory."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.indexing.packing import Lists
+
+DAMAGED = -1
+"""What kernels say of a damaged list instead of giving a result."""
+
+
+class Chunk(NamedTuple):
+    """A chunk that is searched. Arrays have a place for each document that a chunk can name."""
+
+    lists: Lists
+    n_documents: int
+    shifts: NDArray[np.uint8]
+    halves: NDArray[np.uint8]  # of the shifts, rounded up
+    curve: NDArray[np.float32]
+
+
+class Asked(NamedTuple):
+    """A query's lists in a chunk."""
+
+    rows: NDArray[np.int64]  # [n, 5]: see `locate`; and the highest place in the curve
+    weights: NDArray[np.float32]
+    bounds: NDArray[np.int64]  # the most that each can add
+
+
+class Scratch(NamedTuple):
+    """Working memory of one search at a time."""
+
+    scores: NDArray[np.int32]  # [CHUNK], zero between searches
+    gains: NDArray[np.int32]  # [768]
+    chosen: NDArray[np.int64]  # [CHUNK]: documents that are looked up
+    sums: NDArray[np.int64]  # [CHUNK]: what they have, or can have
+    codes: NDArray[np.int64]  # [CHUNK]: of the chosen documents in a list, 0 for none
+    hopes: NDArray[np.uint8]  # [CHUNK]
+    peaks: NDArray[np.uint8]  # [CHUNK / 64]: the highest hope of each 64 documents
+    bitmap: NDArray[np.uint64]  # [bitmaps.WORDS], of one list
+    documents: NDArray[np.uint16]  # [bare.MOST], of one list
+    narrow: NDArray[np.uint8]  # [CHUNK] in a binary index, zero between searches: counts
+    wide: NDArray[np.uint16]  # the same for queries of many latents
