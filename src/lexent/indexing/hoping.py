@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lexent.indexing import hopes
 from lexent.indexing.adding import sums_from
-from lexent.indexing.bits import WIDE, at_least, trailing_zeros
+from lexent.indexing.bits import WIDE, at_least, fetch, trailing_zeros
 from lexent.indexing.hopes import Hoped, hope_of
 from lexent.indexing.packing import DENSE, EVERY
 from lexent.indexing.reading import foresee, look_up, scan, settle
@@ -23,8 +23,9 @@ SHARE = 0.05
 """Thin lists are read until the rest could add this share of the score to reach."""
 FAINT = 0.01
 """Of long lists that can add this share of the score to reach, documents are asked."""
-STRONG = 0.03 if WIDE else 0.06
-"""Of those with bitmaps that can add this share, it is asked how strongly they are in it; of the longest always."""
+STRONG = 0.003 if WIDE else 0.012
+"""Of those with bitmaps that can add this share on average over all documents, it is asked how strongly they are in it;
+of the longest always."""
 GUESS = 0.28
 """The score to reach in a first chunk, as a share of what all lists could add. Nothing hangs on it but time."""
 SPAN = 204
@@ -35,6 +36,8 @@ FEW = 70
 """Where fewer documents than this were chosen in a chunk, fewer lists are asked how strongly in the next one."""
 CROWD = 1000
 """Where more than this, or 4 k if more, can reach the score, all is done again with smaller shares."""
+FETCHED = 512
+"""Entries of a list that are asked for while the one before is read."""
 CARE = 64
 """The state's last place: shares are multiplied by it over this."""
 
@@ -49,15 +52,15 @@ def search(
     """
     care, done, bounds = state[2] / CARE, 0, asked.bounds
     # What the score to reach may become: a guess, where nothing is known of it.
-    goal = state[1] if state[1] > 1 else np.int64(GUESS * bounds.sum())
+    goal = state[1] if state[1] > 1 else np.int64(GUESS * bounds.sum()) + 1
     thin, long = _sort(asked)
     while True:
-        done, left = _add(here, asked, thin, done, min(care, 1.0) * SHARE * goal, scratch)
+        done = _add(here, asked, thin, done, min(care, 1.0) * SHARE * goal, scratch)
         if done == DAMAGED:
             scratch.scores[:] = 0
             return DAMAGED
-        end = _part(asked, long, min(care, 1.0) * FAINT * goal, min(care, 1.0) * FAINT * goal)
-        strong = _part(asked, long[:end], 0.0, care * STRONG * goal)
+        end = _part(long, asked.bounds[long] >= min(care, 1.0) * FAINT * goal)
+        strong = _part(long[:end], _strong(asked, long[:end], care * STRONG * goal * here.n_documents))
         rest = sums_from(np.concatenate((bounds[long[end:]], bounds[thin[done:]])))
         hoped = hopes.add_up(here, _some(asked, long[:end]), strong, goal // SPAN + 1, scratch)
         order = np.concatenate((long, thin[done:]))
@@ -99,7 +102,7 @@ def _sort(asked: Asked) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     keys = np.empty(n, np.int64)  # what they are sorted by, and which they are
     for one in range(n):
         form, bound = asked.rows[one, 0], asked.bounds[one]
-        if form == DENSE or form == EVERY:
+        if form in (DENSE, EVERY):
             keys[n - 1 - one + n_thin] = (2**31 - bound) << 20 | one
         else:
             keys[n_thin] = (2**41 - (bound << 10) // asked.rows[one, 1]) << 20 | one
@@ -108,31 +111,41 @@ def _sort(asked: Asked) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 @njit(cache=True, nogil=True)
-def _add(
-    here: Chunk, asked: Asked, thin: NDArray[np.int64], done: int, enough: float, scratch: Scratch
-) -> tuple[int, int]:
-    """Adds thin lists to the scores until the rest can add little: how many, and how much. DAMAGED says that one is."""
+def _add(here: Chunk, asked: Asked, thin: NDArray[np.int64], done: int, enough: float, scratch: Scratch) -> int:
+    """Adds thin lists to the scores until the rest can add little: how many are done? DAMAGED says that one is."""
     left = asked.bounds[thin[done:]].sum()
     while done < len(thin) and left > enough:
         one = thin[done]
+        after = asked.rows[thin[min(done + 1, len(thin) - 1)], 2]
+        for ahead in range(0, FETCHED, 32):
+            fetch(here.lists.shorts, after + ahead)
         if scan(here, asked.rows[one], asked.weights[one], scratch) == DAMAGED:
-            return DAMAGED, left
+            return DAMAGED
         left -= asked.bounds[one]
         done += 1
-    return done, left
+    return done
 
 
 @njit(cache=True, nogil=True)
-def _part(asked: Asked, long: NDArray[np.int64], of_every: float, of_bitmaps: float) -> int:
-    """Brings those lists to the front that can add at least so much; their order stays. How many?"""
+def _strong(asked: Asked, long: NDArray[np.int64], least: float) -> NDArray[np.bool_]:
+    """Which lists can add at least so much to all of their documents; and all that have a code for each document."""
+    found = np.empty(len(long), np.bool_)
+    for place in range(len(long)):
+        form, count = asked.rows[long[place], 0], asked.rows[long[place], 1]
+        found[place] = form == EVERY or asked.bounds[long[place]] * count >= least
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _part(long: NDArray[np.int64], wanted: NDArray[np.bool_]) -> int:
+    """Brings the wanted lists to the front; their order stays. How many?"""
     n, others = 0, np.empty(len(long), np.int64)
     for place in range(len(long)):
-        one = long[place]
-        if asked.bounds[one] >= (of_every if asked.rows[one, 0] == EVERY else of_bitmaps):
-            long[n] = one
+        if wanted[place]:
+            long[n] = long[place]
             n += 1
         else:
-            others[place - n] = one
+            others[place - n] = long[place]
     long[n:] = others[: len(long) - n]
     return n
 
@@ -163,9 +176,11 @@ def _choose(
     bar, nobody = max(state[1], 1), np.empty(0, np.int64)
     if goal <= bar:
         return _hopeful(here, bar - rest, hoped, live, scratch), nobody, nobody
-    wanted, blocks = max(SEEDS, k + k // 4), scratch.peaks[: (here.n_documents + 63) // 64]
-    place = max(len(blocks) - wanted, 0)
-    cut = max(np.int64(np.partition(blocks, place)[place]), 1)
+    wanted, counts, cut = max(SEEDS, k + k // 4), np.zeros(hopes.FULL + 1, np.int64), hopes.FULL
+    for top in scratch.peaks[: (here.n_documents + 63) // 64]:
+        counts[top] += 1
+    while cut > 1 and counts[cut:].sum() < wanted:
+        cut -= 1
     n = _hopeful(here, cut * hoped.unit, hoped, live, scratch)
     while n < k and cut > 1:
         cut //= 2

@@ -17,11 +17,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import adding, hopes, hoping
+from lexent.indexing import adding, hoping
 from lexent.indexing.bits import fetch
 from lexent.indexing.gains import gain_of
 from lexent.indexing.heap import arrange as arrange
 from lexent.indexing.heap import offer
+from lexent.indexing.hopes import LOOKS
 from lexent.indexing.packing import CHUNK, Lists, known_in, locate, row_of
 from lexent.indexing.reading import look_up
 from lexent.indexing.scale import NEUTRAL, ONE
@@ -33,7 +34,7 @@ NEGATIVE = -2
 CARE = 64
 """What `state` begins with in its last place: see `hoping`."""
 MANY = 100
-"""Above this k, scores are added up."""
+"""Above this k it is quicker to add scores up."""
 
 
 class Weights(NamedTuple):
@@ -109,7 +110,7 @@ def top(
         if bounds[:n].sum() < max(state[1], 1):
             continue
         asked = Asked(rows[:n], row_weights[:n], bounds[:n])
-        if hopes.LOOKS and k <= MANY and lists.records.shape[1] > 1:
+        if LOOKS and lists.records.shape[1] > 1 and k <= MANY:
             n_chosen = hoping.search(here, asked, live, k, state, scratch)
         else:
             n_chosen = adding.search(here, asked, live, k, state, scratch)

@@ -50,8 +50,8 @@ class Lists(NamedTuple):
     """[n_chunks * groups, 8]: which latents of each GROUP have lists (7 words), and how many lists come before."""
     records: NDArray[np.uint32]
     """[n_lists, 3]: highest << 20 | entries << 2 | form; place in codes for DENSE, in shorts for SPARSE and GAPS;
-    place of the codes. highest: of 2 code + shift over the list's postings, with the shifts of when the chunk was packed.
-    For bare lists [n_lists, 1]."""
+    place of the codes. highest: of 2 code + shift over the list's postings, with the shifts of when the chunk was
+    packed. For bare lists [n_lists, 1]."""
     shorts: NDArray[np.uint16]
     codes: NDArray[np.uint8]
     """Bitmaps before their codes. Bare lists stand here, and nothing else."""

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing import bare, bitmaps
-from lexent.indexing.bits import fetch, reaching, trailing_zeros
+from lexent.indexing.bits import at_least, fetch, popcount, reaching, spread, trailing_zeros, word_at
 from lexent.indexing.gains import gain_of, place_of
 from lexent.indexing.hopes import FULL, Hoped, credit
 from lexent.indexing.packing import DENSE, EVERY, GAPS, SPARSE, STRIDE
@@ -37,7 +37,7 @@ def choose(needed: int, n_documents: int, live: NDArray[np.bool_], scratch: Scra
 def scan(here: Chunk, row: NDArray[np.int64], weight: np.float32, scratch: Scratch) -> int:
     """Adds a whole list to the scores of a chunk."""
     gains, scores, lists, shifts, curve = scratch.gains, scratch.scores, here.lists, here.shifts, here.curve
-    for place in range(len(curve)):
+    for place in range(min(row[4] + 1, len(curve))):
         gains[place] = gain_of(curve[place], weight)
     form, count, start = row[0], row[1], row[2]
     # Indices are unsigned: Numba then leaves out the test for counting from the end.
@@ -54,20 +54,33 @@ def scan(here: Chunk, row: NDArray[np.int64], weight: np.float32, scratch: Scrat
             scores[d] += gains[place_of(code, shifts[d])] * np.int32(code > 0)
         return 0
     if form == EVERY:
-        for d in range(np.uint64(here.n_documents)):
-            code = np.int64(lists.codes[np.uint64(row[3]) + d])
-            scores[d] += gains[place_of(code, shifts[d])] * np.int32(code > 0)
+        for place in range(0, here.n_documents, 64):
+            bits = at_least(lists.codes, row[3] + place, np.uint8(1))
+            while bits != 0:
+                d = np.uint16(place + trailing_zeros(bits))
+                scores[d] += gains[place_of(np.int64(lists.codes[np.uint64(row[3]) + np.uint64(d)]), shifts[d])]
+                bits &= bits - np.uint64(1)
         return 0
     codes = lists.codes[row[3] : row[3] + count]
     if form == SPARSE:
         for d, code in zip(lists.shorts[start : start + count], codes):  # noqa: B905  (Numba's zip has no strict)
             scores[d] += gains[place_of(np.int64(code), shifts[d])]
         return 0
-    n = bitmaps.unpack(lists.codes, row, here.n_documents, scratch.documents)
-    if n > count:
-        return DAMAGED
-    for d, code in zip(scratch.documents[:n], codes):  # noqa: B905
-        scores[d] += gains[place_of(np.int64(code), shifts[d])]
+    at, place, document = row[2] + bitmaps.head(here.n_documents), np.uint64(0), 0
+    for group in range(bitmaps.n_tops(here.n_documents)):
+        top, at = word_at(lists.codes, row[2] + 8 * group), min(at, row[3])
+        for _ in range(8):
+            bits = spread(lists.codes, at, top & np.uint64(255))
+            if np.int64(place) + popcount(bits) > count:
+                return DAMAGED
+            while bits != 0:
+                d = np.uint16(document + trailing_zeros(bits))
+                scores[d] += gains[place_of(np.int64(codes[place]), shifts[d])]
+                bits &= bits - np.uint64(1)
+                place += np.uint64(1)
+            at += popcount(top & np.uint64(255))
+            top >>= np.uint64(8)
+            document += 64
     return 0
 
 
@@ -117,7 +130,7 @@ def settle(
     return kept
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True)
 def ask(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
     """Finds the codes of the chosen documents, which ascend, in a list."""
     chosen, codes, lists = scratch.chosen, scratch.codes, here.lists
@@ -153,7 +166,7 @@ def ask(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
         _ask_gaps(here, row, n, scratch)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True)
 def _ask_gaps(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
     shorts, start, marks, last = here.lists.shorts, row[2], row[2] + row[1], (row[1] - 1) // STRIDE
     mark, entry, at = 0, start, np.int64(shorts[marks])
@@ -174,7 +187,7 @@ def _ask_gaps(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> 
         scratch.codes[one] = np.int64(shorts[entry]) >> 8 if at == document else 0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True)
 def foresee(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
     """Asks for what the chosen documents will need of a long list: its parts, about as far in as they are."""
     if row[0] == EVERY:

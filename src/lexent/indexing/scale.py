@@ -112,7 +112,7 @@ def query_scale(weights: NDArray[np.float32], highest: float) -> float:
 
     highest: the largest document-side weight.
     """
-    total = float(np.abs(weights).sum(dtype=np.float64)) * highest
+    total = float(np.add.reduce(np.abs(weights), dtype=np.float64)) * highest
     return math.ldexp(FULL, -math.frexp(total)[1]) if total and math.isfinite(total) else 1.0
 
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.indexing.packing import Lists
+from lexent.indexing.packing import CHUNK, Lists
+from lexent.indexing.scale import CURVE
 
 DAMAGED = -1
 """What kernels say of a damaged list instead of giving a result."""
@@ -45,3 +46,26 @@ class Scratch(NamedTuple):
     documents: NDArray[np.uint16]  # [bare.MOST], of one list
     narrow: NDArray[np.uint8]  # [CHUNK] in a binary index, zero between searches: counts
     wide: NDArray[np.uint16]  # the same for queries of many latents
+
+
+def scratch(*, binary: bool) -> Scratch:
+    return Scratch(
+        scores=np.zeros(CHUNK, np.int32),
+        gains=np.zeros(CURVE, np.int32),
+        chosen=np.zeros(CHUNK, np.int64),
+        sums=np.zeros(CHUNK, np.int64),
+        codes=np.zeros(CHUNK, np.int64),
+        hopes=aligned(CHUNK),
+        peaks=np.zeros(CHUNK // 64, np.uint8),
+        bitmap=np.zeros(CHUNK // 64, np.uint64),
+        documents=np.zeros(2 * CHUNK, np.uint16),
+        narrow=np.zeros(CHUNK if binary else 0, np.uint8),
+        wide=np.zeros(CHUNK if binary else 0, np.uint16),
+    )
+
+
+def aligned(size: int) -> NDArray[np.uint8]:
+    """Bytes that are 0, from the start of a line of memory on: they are read 64 at a time."""
+    room = np.zeros(size + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    return room[start : start + size]

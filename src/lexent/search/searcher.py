@@ -204,6 +204,12 @@ class Searcher:
 
         return kernels
 
+    @cached_property
+    def _workspace(self) -> Any:
+        from lexent.indexing import workspace
+
+        return workspace
+
     def _scaled(
         self, ids: NDArray[np.int32], weights: NDArray[np.float32]
     ) -> tuple[NDArray[np.uint32], NDArray[np.float32], bool, float]:
@@ -290,7 +296,7 @@ class Searcher:
             segment = self.segments[place]
             shifts = scale.shifts(segment.lengths, self.average_length, self.recipe)
             padded = np.concatenate([shifts, np.full(CHUNK, scale.NEUTRAL, np.uint8)])
-            halves = _aligned(len(padded))
+            halves = self._workspace.aligned(len(padded))
             np.add(padded >> 1, padded & 1, out=halves)
             self._weights[place] = self._kernels.Weights(self.curve, padded, halves, self._rises(segment, shifts))
         return self._weights[place]
@@ -307,24 +313,4 @@ class Searcher:
         try:
             return self._scratch.pop()
         except IndexError:
-            binary = self.recipe.binary
-            return self._kernels.Scratch(
-                scores=np.zeros(CHUNK, np.int32),
-                gains=np.zeros(scale.CURVE, np.int32),
-                chosen=np.zeros(CHUNK, np.int64),
-                sums=np.zeros(CHUNK, np.int64),
-                codes=np.zeros(CHUNK, np.int64),
-                hopes=_aligned(CHUNK),
-                peaks=np.zeros(CHUNK // 64, np.uint8),
-                bitmap=np.zeros(CHUNK // 64, np.uint64),
-                documents=np.zeros(2 * CHUNK, np.uint16),
-                narrow=np.zeros(CHUNK if binary else 0, np.uint8),
-                wide=np.zeros(CHUNK if binary else 0, np.uint16),
-            )
-
-
-def _aligned(size: int) -> NDArray[np.uint8]:
-    """Bytes that are 0, from the start of a line of memory on: they are read 64 at a time."""
-    room = np.zeros(size + 64, np.uint8)
-    start = -room.ctypes.data % 64
-    return room[start : start + size]
+            return self._workspace.scratch(binary=self.recipe.binary)
