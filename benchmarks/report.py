@@ -31,8 +31,12 @@ DATA = (
 
 def setting(command: str) -> dict[str, str]:
     """What a figure depends on besides the code."""
+    from lexent.indexing.bits import SHUFFLES, WIDE
+
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
-    machine = f"{_cpu()}, {os.cpu_count()} cores, {_memory():.0f} GB, Python {platform.python_version()}, {libraries}"
+    can = "AVX-512 VBMI2" if WIDE else "AVX2" if SHUFFLES else "neither AVX2 nor AVX-512"
+    room = f"{os.cpu_count()} cores, {_memory():.0f} GB"
+    machine = f"{_cpu()} ({can}), {room}, Python {platform.python_version()}, {libraries}"
     return {"command": command, "data": DATA, "machine": machine, "date": date.today().isoformat()}
 
 
