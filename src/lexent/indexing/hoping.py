@@ -39,14 +39,14 @@ CROWD = 1000
 FETCHED = 512
 """Entries of a list that are asked for while the one before is read."""
 CARE = 64
-"""The state's last place: shares are multiplied by it over this."""
+"""What the state begins with in its last place: shares are multiplied by that over this."""
 
 
 @njit(cache=True, nogil=True)
 def search(
     here: Chunk, asked: Asked, live: NDArray[np.bool_], k: int, state: NDArray[np.int64], scratch: Scratch
 ) -> int:
-    """Chooses the documents of a chunk that may be among the best, with their scores: how many?
+    """Chooses the documents of a chunk that may be among the best, with their scores: how many? Or DAMAGED.
 
     Scores are left in the scratch; the score to reach is raised in the state.
     """
@@ -70,7 +70,7 @@ def search(
             break
         care = 0.0 if beyond else care / 2
         state[2] = max(state[2] // 2, 8)
-    scratch.scores[: here.n_documents] = 0
+    scratch.scores[:] = 0  # all: a damaged list may name documents that there are not
     if n_chosen < FEW:
         state[2] = min(state[2] * 5 // 4, 256)
     elif n_chosen > 4 * FEW:

@@ -23,6 +23,7 @@ from lexent.indexing.gains import gain_of
 from lexent.indexing.heap import arrange as arrange
 from lexent.indexing.heap import offer
 from lexent.indexing.hopes import LOOKS
+from lexent.indexing.hoping import CARE as CARE
 from lexent.indexing.packing import CHUNK, Lists, known_in, locate, row_of
 from lexent.indexing.reading import look_up
 from lexent.indexing.scale import NEUTRAL, ONE
@@ -31,8 +32,6 @@ from lexent.indexing.workspace import Scratch as Scratch
 
 NEGATIVE = -2
 """What kernels say of a query with negative weights instead of giving a result; DAMAGED says that a list is."""
-CARE = 64
-"""What `state` begins with in its last place: see `hoping`."""
 MANY = 100
 """Above this k it is quicker to add scores up."""
 
