@@ -126,7 +126,7 @@ def test_the_vectors_of_documents_are_those_of_the_lists(
 
 
 def test_looking_up_equals_unpacking_in_every_form_of_list() -> None:
-    """Sparse lists, gaps and bitmaps, over more documents than one bitmap group."""
+    """Sparse lists, gaps, bitmaps and a code for each, over more documents than one bitmap group."""
     random = np.random.default_rng(1)
     n, size = 3000, 40
     shares = np.concatenate([np.full(20, 0.002), np.full(10, 0.05), np.full(10, 0.6)])
@@ -134,7 +134,7 @@ def test_looking_up_equals_unpacking_in_every_form_of_list() -> None:
     ids = np.nonzero(has)[1].astype(np.int32)
     codes = segments.Codes(ids, random.integers(1, 256, len(ids)).astype(np.uint8), np.r_[0, has.sum(1).cumsum()])
     packed = segments.Segment.pack(codes, size=size, recipe=recipes.get("latent-terms"))
-    assert {int(form) & 3 for form in packed.arrays["records"][:, 0]} == {0, 1, 2}
+    assert {int(form) & 3 for form in packed.arrays["records"][:, 0]} == {0, 1, 2, 3}
     for position in [0, 1, 63, 64, 511, 512, 1024, 2999, *random.integers(0, n, 200).tolist()]:
         one, expected = packed.documents(np.array([position])), codes.slice(position, position + 1)
         assert (one.ids.tolist(), one.codes.tolist()) == (expected.ids.tolist(), expected.codes.tolist())
