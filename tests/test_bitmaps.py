@@ -45,16 +45,15 @@ def test_what_is_packed_is_read_and_found(seed: int, n: int, share: float) -> No
     data, row, documents, codes = packed(seed, n, share)
     out = np.zeros(65_536 + 8, np.uint16)
     np.testing.assert_array_equal(out[: bitmaps.unpack(data, row, n, out)], documents)
-    bitmap = np.zeros(bitmaps.WORDS, np.uint64)
-    n_words = bitmaps.read(data, row, n, bitmap)
-    there = np.unpackbits(bitmap[:n_words].view(np.uint8), bitorder="little")[:n]
-    np.testing.assert_array_equal(np.flatnonzero(there), documents)
     some = np.unique(np.random.default_rng(seed).integers(0, n, 300))
-    places = np.empty(len(some), np.int64)
-    bitmaps.find_many(data, row, n, some, bitmap, places)
-    assert places.tolist() == [bitmaps.find(data, row, n, document) for document in some]
+    which, places = np.empty(len(some), np.int64), np.empty(len(some), np.int64)
+    found = bitmaps.find_many(data, row[None], 0, n, some, len(some), which, places)
+    alone = [bitmaps.find(data, row, n, document) for document in some]
+    assert list(zip(which[:found].tolist(), places[:found].tolist(), strict=True)) == [
+        (one, place) for one, place in enumerate(alone) if place >= 0
+    ]
     expected = dict(zip(documents.tolist(), codes.tolist(), strict=True))
-    for document, place in zip(some.tolist(), places.tolist(), strict=True):
+    for document, place in zip(some.tolist(), alone, strict=True):
         assert (int(data[place]) if place >= 0 else None) == expected.get(document)
 
 

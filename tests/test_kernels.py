@@ -329,6 +329,7 @@ def test_a_list_outside_its_chunk_is_refused() -> None:
     segment = packed(documents(1, 300), RECIPES[0])
     far = segment.arrays["records"].copy()
     far[:, 1] = 2**31
+    far.setflags(write=False)  # as those of an index: the kernels are compiled for no others
     searcher = Searcher([replace(segment, arrays={**segment.arrays, "records": far})], RECIPES[0], size=SIZE)
     with pytest.raises(ArtifactError, match="lexent index CORPUS"):
         searcher.top_weighted(queries(1, 1, SIZE), 2)

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from lexent.indexing import hopes
 from lexent.indexing.reading import choose, look_up, scan
 from lexent.indexing.workspace import DAMAGED, Asked, Chunk, Scratch
 
@@ -27,7 +28,7 @@ def search(
 
     Scores are left in the scratch; the score to reach is raised in the state.
     """
-    n, done, share, n_chosen, n_documents = len(asked.bounds), 0, SHARE, 0, here.n_documents
+    n, done, share, n_chosen, n_documents = len(asked.bounds), 0, SHARE, np.int64(0), here.n_documents
     order = np.argsort(-asked.bounds / asked.rows[:, 1])
     rest = sums_from(asked.bounds[order])
     read, check = 0, 2 * n_documents
@@ -49,12 +50,8 @@ def search(
     scratch.scores[:] = 0
     left = order[done:]
     left[:] = left[np.argsort(-asked.bounds[left])]
-    rest = sums_from(asked.bounds[left])
-    for place in range(len(left)):
-        one = left[place]
-        needed = max(state[1], 1) - rest[place + 1]
-        n_chosen = look_up(here, asked.rows[one], asked.weights[one], needed, n_chosen, scratch)
-    return n_chosen
+    needed = max(state[1], 1) - sums_from(asked.bounds[left])[1:]
+    return look_up(here, asked, left, np.full(len(left), -1), needed, hopes.nothing(), n_chosen, scratch)
 
 
 @njit(cache=True, nogil=True)

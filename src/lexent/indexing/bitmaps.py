@@ -18,8 +18,6 @@ from lexent.indexing.bits import first_one, popcount, spread, word_at
 
 GROUP = 512
 """Documents of a top, and between two marks."""
-WORDS = 65_536 // 64
-"""Words of a bitmap, at most."""
 ROOM = 640
 """Bytes behind the lists of a chunk: what is read at a time may begin in the last one and end there. The tops of a
 damaged list may promise more than it has, by a group at most."""
@@ -62,20 +60,6 @@ def _mark(out: NDArray[np.uint8], mark: int, n_bytes: int, n_documents: int) -> 
 
 
 @njit(cache=True, nogil=True)
-def read(data: NDArray[np.uint8], row: NDArray[np.int64], n_documents: int, out: NDArray[np.uint64]) -> int:
-    """The whole bitmap of a list: how many words?"""
-    at, n = row[2] + head(n_documents), 0
-    for group in range(n_tops(n_documents)):
-        top, at = word_at(data, row[2] + 8 * group), min(at, row[3])
-        for _ in range(8):
-            out[n] = spread(data, at, top & np.uint64(255))
-            at += popcount(top & np.uint64(255))
-            top >>= np.uint64(8)
-            n += 1
-    return n
-
-
-@njit(cache=True, nogil=True)
 def unpack(data: NDArray[np.uint8], row: NDArray[np.int64], n_documents: int, out: NDArray[np.uint16]) -> int:
     """The documents of a list, ascending: how many? The output has places for all of a chunk and 8 more."""
     at, document, n = row[2] + head(n_documents), 0, 0
@@ -100,27 +84,42 @@ def unpack(data: NDArray[np.uint8], row: NDArray[np.int64], n_documents: int, ou
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def find_many(
     data: NDArray[np.uint8],
-    row: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    row: int,
     n_documents: int,
     documents: NDArray[np.int64],
-    bitmap: NDArray[np.uint64],
+    n: int,
+    which: NDArray[np.int64],
     places: NDArray[np.int64],
-) -> None:
-    """What `find` says of each of some documents; quicker for many. bitmap: working memory."""
-    ranks, before = np.empty(WORDS, np.int64), np.int64(0)
-    for word in range(read(data, row, n_documents, bitmap)):
-        ranks[word] = before
-        before += popcount(bitmap[word])
-    for one in range(len(documents)):
+) -> int:
+    """Which of the first n of some documents are in a list, and where their codes stand: how many?"""
+    start, codes, most, found = rows[row, 2], rows[row, 3], rows[row, 1] - 1, 0
+    marks, low = start + 8 * n_tops(n_documents), start + head(n_documents)
+    for one in range(n):  # without branches, so that the waits for memory of several overlap
         document = documents[one]
-        word, bit = np.uint64(document >> 6), np.uint64(document & 63)
-        bits = bitmap[word]
-        rank = ranks[word] + popcount(bits & ((np.uint64(1) << bit) - np.uint64(1)))
-        there = np.int64((bits >> bit) & np.uint64(1))
-        places[one] = (row[3] + min(rank, row[1] - 1) + 1) * there - 1
+        group, byte = document // GROUP, np.uint64(document >> 3 & 63)
+        top, mark = word_at(data, start + 8 * group), marks + 4 * max(group - 1, 0)
+        before = np.int64(short_at(data, mark)) * (group > 0)
+        at = min(low + before + popcount(top & ((np.uint64(1) << byte) - np.uint64(1))), codes)
+        bit = (top >> byte) & (np.uint64(data[at]) >> np.uint64(document & 7)) & np.uint64(1)
+        which[found], places[found] = one, at
+        found += np.int64(bit)
+    for one in range(found):
+        document, at = documents[which[one]], places[one]
+        group, bits, rank, first = document // GROUP, np.uint64(document & 7), 0, low
+        if group > 0:
+            mark = marks + 4 * (group - 1)
+            first, rank = min(low + np.int64(short_at(data, mark)), codes), np.int64(short_at(data, mark + 2))
+        rank += popcount(np.uint64(data[at]) & ((np.uint64(1) << bits) - np.uint64(1)))
+        while first + 8 <= at:
+            rank += popcount(word_at(data, first))
+            first += 8
+        rank += popcount(word_at(data, first) & ((np.uint64(1) << np.uint64(8 * (at - first))) - np.uint64(1)))
+        places[one] = codes + min(rank, most)
+    return found
 
 
 @njit(cache=True, nogil=True, forceinline=True)

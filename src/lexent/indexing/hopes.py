@@ -50,10 +50,18 @@ class Hoped(NamedTuple):
     """What documents were credited with: for their scores, and for some long lists."""
 
     unit: int
+    highest: int  # of all hopes
     each: np.float32  # what scores are multiplied by
     most: NDArray[np.int64]  # [n]
     bases: NDArray[np.int64]  # [n], of the tables; -1 where all documents of a list were credited with the most
     tables: NDArray[np.uint8]  # [n, STEPS]
+
+
+@njit(cache=True, nogil=True)
+def nothing() -> Hoped:
+    """What documents are credited with for no list."""
+    none = np.empty(0, np.int64)
+    return Hoped(np.int64(1), np.int64(0), np.float32(1), none, none, np.empty((0, STEPS), np.uint8))
 
 
 @njit(cache=True, nogil=True)
@@ -62,13 +70,13 @@ def add_up(here: Chunk, asked: Asked, strong: int, unit: int, scratch: Scratch) 
     n, length, hopes = len(asked.rows), bitmaps.n_tops(here.n_documents) * BLOCK, scratch.hopes
     data, rows, halves = here.lists.codes, asked.rows, here.halves
     each = np.float32((1 + 1e-6) / unit)  # never too few
-    hoped = Hoped(unit, each, np.empty(n, np.int64), np.full(n, -1), np.empty((n, STEPS), np.uint8))
+    most, bases, tables, highest = np.empty(n, np.int64), np.full(n, -1), np.empty((n, STEPS), np.uint8), np.int64(0)
     units, ats, codes = np.empty(n, np.uint8), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     for one in range(n):
         units[one] = units_of(asked.bounds[one], unit)
-        hoped.most[one] = max(units[one] * unit, asked.bounds[one])  # so a document of FULL hopes is credited
+        most[one] = max(units[one] * unit, asked.bounds[one])  # so a document of FULL hopes is credited
         if one < strong:
-            hoped.bases[one] = tabulate(here.curve, rows[one, 4], asked.weights[one], unit, hoped.tables[one])
+            bases[one] = tabulate(here.curve, rows[one, 4], asked.weights[one], unit, tables[one])
         # Where its bitmap and its codes go on.
         ats[one], codes[one] = rows[one, 2] + bitmaps.head(here.n_documents), rows[one, 3]
     room = np.empty(BLOCK, np.uint8)
@@ -77,7 +85,7 @@ def add_up(here: Chunk, asked: Asked, strong: int, unit: int, scratch: Scratch) 
         for place in range(window, end, 64):
             in_units(scratch.scores, place, each, hopes)
         for one in range(strong):
-            base, table, at, code = np.uint8(hoped.bases[one]), hoped.tables[one], ats[one], codes[one]
+            base, table, at, code = np.uint8(bases[one]), tables[one], ats[one], codes[one]
             for place in range(window, end, BLOCK):
                 fetch(data, ats[one + 1] + (place - window) // 8)
                 fetch(data, codes[one + 1] + (place - window) // 4)
@@ -100,7 +108,8 @@ def add_up(here: Chunk, asked: Asked, strong: int, unit: int, scratch: Scratch) 
             ats[one] = at
         for place in range(window, end, 64):
             scratch.peaks[place // 64] = peak(hopes, place)
-    return hoped
+            highest = max(highest, np.int64(scratch.peaks[place // 64]))
+    return Hoped(unit, highest, each, most, bases, tables)
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -16,7 +16,7 @@ from lexent.indexing.adding import sums_from
 from lexent.indexing.bits import WIDE, at_least, fetch, trailing_zeros
 from lexent.indexing.hopes import Hoped, hope_of
 from lexent.indexing.packing import DENSE, EVERY
-from lexent.indexing.reading import foresee, look_up, scan, settle
+from lexent.indexing.reading import look_up, scan
 from lexent.indexing.workspace import DAMAGED, Asked, Chunk, Scratch
 
 SHARE = 0.05
@@ -50,7 +50,8 @@ def search(
 
     Scores are left in the scratch; the score to reach is raised in the state.
     """
-    care, done, bounds = state[2] / CARE, 0, asked.bounds
+    # Counts are no literals here and below: Numba would compile what they are passed to once more for those.
+    care, done, bounds = state[2] / CARE, np.int64(0), asked.bounds
     # What the score to reach may become: a guess, where nothing is known of it.
     goal = state[1] if state[1] > 1 else np.int64(GUESS * bounds.sum()) + 1
     thin, long = _sort(asked)
@@ -75,20 +76,15 @@ def search(
         state[2] = min(state[2] * 5 // 4, 256)
     elif n_chosen > 4 * FEW:
         state[2] = max(state[2] * 4 // 5, 8)
+    # Lists whose documents were credited with most too much come first, those of the rest next.
     bar, n = max(state[1], 1), len(order)
+    turns, numbers, needed = np.arange(strong, strong + n) % n, np.full(n, -1), np.full(n, bar - rest[0])
     for turn in range(n):
-        if n_chosen == 0:
-            break
-        # Lists whose documents were credited with most too much come first, those of the rest next.
-        place = (turn + strong) % n
-        one = order[place]
-        foresee(here, asked.rows[order[(place + 1) % n]], n_chosen, scratch)
-        if place >= end:
-            needed = bar - rest[place - end + 1]
-            n_chosen = look_up(here, asked.rows[one], asked.weights[one], needed, n_chosen, scratch)
-        else:
-            needed = bar if place < strong else bar - rest[0]
-            n_chosen = settle(here, asked.rows[one], asked.weights[one], hoped, place, needed, n_chosen, scratch)
+        place = turns[turn]
+        numbers[turn] = place if place < end else -1
+        if place < strong or place >= end:
+            needed[turn] = bar - (rest[place - end + 1] if place >= end else 0)
+    n_chosen = look_up(here, asked, order[turns], numbers, needed, hoped, n_chosen, scratch)
     for one in range(len(seeds)):
         scratch.chosen[n_chosen], scratch.sums[n_chosen] = seeds[one], seed_sums[one]
         n_chosen += seed_sums[one] >= bar
@@ -222,12 +218,10 @@ def _hopeful(here: Chunk, needed: int, hoped: Hoped, live: NDArray[np.bool_], sc
 @njit(cache=True, nogil=True)
 def _seed(here: Chunk, asked: Asked, order: NDArray[np.int64], wanted: int, n: int, scratch: Scratch) -> int:
     """Scores those of the chosen documents that hope for most, in the lists that were not added: how many?"""
-    low, kept = np.partition(scratch.sums[:n], n - wanted)[n - wanted], 0
+    low, kept = np.partition(scratch.sums[:n], n - wanted)[n - wanted], np.int64(0)
     for one in range(n):
         document, total = scratch.chosen[one], scratch.sums[one]
         scratch.chosen[kept], scratch.sums[kept] = document, scratch.scores[document]
         kept += total >= low and kept < wanted
-    for turn in range(len(order)):
-        foresee(here, asked.rows[order[min(turn + 1, len(order) - 1)]], kept, scratch)
-        look_up(here, asked.rows[order[turn]], asked.weights[order[turn]], 0, kept, scratch)
-    return kept
+    n = len(order)
+    return look_up(here, asked, order, np.full(n, -1), np.zeros(n, np.int64), hopes.nothing(), kept, scratch)

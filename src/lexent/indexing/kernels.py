@@ -22,7 +22,7 @@ from lexent.indexing.bits import fetch
 from lexent.indexing.gains import gain_of
 from lexent.indexing.heap import arrange as arrange
 from lexent.indexing.heap import offer
-from lexent.indexing.hopes import LOOKS
+from lexent.indexing.hopes import LOOKS, nothing
 from lexent.indexing.hoping import CARE as CARE
 from lexent.indexing.packing import CHUNK, Lists, known_in, locate, row_of
 from lexent.indexing.reading import look_up
@@ -144,7 +144,7 @@ def top_of_few(
     row_weights = np.empty(n_query, np.float32)
     bounds = np.empty(n_query, np.int64)
     for chunk in range(len(lists.chunks) - 1):
-        first, stop, n_chosen = lists.chunks[chunk, 0], lists.chunks[chunk + 1, 0], 0
+        first, stop, n_chosen = lists.chunks[chunk, 0], lists.chunks[chunk + 1, 0], np.int64(0)
         while start < len(documents) and documents[start] < stop:
             scratch.chosen[n_chosen], scratch.sums[n_chosen] = documents[start] - first, 0
             start += 1
@@ -161,8 +161,8 @@ def top_of_few(
             weights.halves[first : first + CHUNK],
             weights.curve,
         )
-        for place in range(n):
-            look_up(here, rows[place], row_weights[place], 0, n_chosen, scratch)
+        asked, order = Asked(rows[:n], row_weights[:n], bounds[:n]), np.arange(n)
+        look_up(here, asked, order, np.full(n, -1), np.zeros(n, np.int64), nothing(), n_chosen, scratch)
         for one in range(n_chosen):
             if scratch.sums[one] > 0:
                 offer(best, who, state, k, np.int32(scratch.sums[one]), base + first + scratch.chosen[one])

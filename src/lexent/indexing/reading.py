@@ -12,10 +12,7 @@ from lexent.indexing.gains import gain_of, place_of
 from lexent.indexing.hopes import FULL, Hoped, credit
 from lexent.indexing.packing import DENSE, EVERY, GAPS, SPARSE, STRIDE
 from lexent.indexing.scale import ONE
-from lexent.indexing.workspace import DAMAGED, Chunk, Scratch
-
-MANY = 100
-"""From so many documents on it is quicker to unpack a bitmap than to look each of them up in it."""
+from lexent.indexing.workspace import DAMAGED, Asked, Chunk, Scratch
 
 
 @njit(cache=True, nogil=True)
@@ -84,122 +81,131 @@ def scan(here: Chunk, row: NDArray[np.int64], weight: np.float32, scratch: Scrat
     return 0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def look_up(here: Chunk, row: NDArray[np.int64], weight: np.float32, needed: int, n: int, scratch: Scratch) -> int:
-    """Adds a list to the sums of the chosen documents, which ascend; keeps those of at least `needed`: how many?"""
-    chosen, sums, kept = scratch.chosen, scratch.sums, 0
-    ask(here, row, n, scratch)
-    for one in range(n):
-        document, total, code = chosen[one], sums[one], scratch.codes[one]
-        if code:
-            total += gain_of(here.curve[place_of(code, here.shifts[np.uint16(document)])], weight)
-        chosen[kept], sums[kept] = document, total
-        kept += total >= needed
-    return kept
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def settle(
+@njit(cache=True, nogil=True)
+def look_up(
     here: Chunk,
-    row: NDArray[np.int64],
-    weight: np.float32,
+    asked: Asked,
+    order: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    needed: NDArray[np.int64],
     hoped: Hoped,
-    number: int,
-    needed: int,
     n: int,
     scratch: Scratch,
 ) -> int:
-    """Puts what the chosen documents get from a list in the place of what was hoped for; keeps those of `needed`.
+    """Adds lists to the sums of the chosen documents, which ascend; gives up those that have too little: how many stay?
 
-    number: of the list among those hoped for.
+    order: the lists, one after the other. numbers: which each of them is of those hoped for, whose part of the sums it
+    takes the place of; -1 for others. needed: what a document must have after each.
     """
-    chosen, sums, kept, most = scratch.chosen, scratch.sums, 0, hoped.most[number]
-    ask(here, row, n, scratch)
-    for one in range(n):
-        document, total, code = chosen[one], sums[one], scratch.codes[one]
-        d = np.uint16(document)
-        full = scratch.hopes[d] == FULL  # it was credited with the most from every list
-        if code:
-            total += gain_of(here.curve[place_of(code, here.shifts[d])], weight)
-        if full or (code and hoped.bases[number] < 0):
-            total -= most
-        elif code:
-            total -= hoped.unit * credit(hoped, number, code, np.int64(here.halves[d]))
-        chosen[kept], sums[kept] = document, total
-        kept += total >= needed
-    return kept
+    # Much is passed one by one here: what is passed as a whole takes longer than a list of few documents.
+    chosen, sums, which, codes, hopes = scratch.chosen, scratch.sums, scratch.which, scratch.codes, scratch.hopes
+    data, shorts, shifts, halves, curve = here.lists.codes, here.lists.shorts, here.shifts, here.halves, here.curve
+    rows, weights, n_documents = asked.rows, asked.weights, here.n_documents
+    for turn in range(len(order)):
+        if n == 0:
+            break
+        one, number, after = order[turn], numbers[turn], order[min(turn + 1, len(order) - 1)]
+        foresee(data, rows, after, n_documents, chosen, n)
+        weight, most = weights[one], hoped.most[number] if number >= 0 else 0
+        for place in range(ask(data, shorts, rows, one, n_documents, chosen, n, which, codes)):
+            found, code = which[place], codes[place]
+            d = np.uint16(chosen[found])
+            total = sums[found] + gain_of(curve[place_of(code, shifts[d])], weight)
+            if number >= 0 and hopes[d] != FULL:
+                exact = hoped.bases[number] >= 0
+                total -= hoped.unit * credit(hoped, number, code, np.int64(halves[d])) if exact else most
+            sums[found] = total
+        if hoped.highest == FULL and number >= 0:
+            for place in range(n):  # those were credited with the most from every list
+                sums[place] -= most * (hopes[np.uint16(chosen[place])] == FULL)
+        kept = 0
+        for place in range(n):
+            document, total = chosen[place], sums[place]
+            chosen[kept], sums[kept] = document, total
+            kept += total >= needed[turn]
+        n = kept
+    return n
 
 
-@njit(cache=True, nogil=True)
-def ask(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
-    """Finds the codes of the chosen documents, which ascend, in a list."""
-    chosen, codes, lists = scratch.chosen, scratch.codes, here.lists
-    form, count, start = row[0], row[1], row[2]
-    if form >= bare.PLAIN:
-        for one in range(n):
-            codes[one] = ONE if bare.holds(lists.codes, row, chosen[one]) else 0
+@njit(cache=True, nogil=True, forceinline=True)
+def ask(
+    data: NDArray[np.uint8],
+    shorts: NDArray[np.uint16],
+    rows: NDArray[np.int64],
+    one: int,
+    n_documents: int,
+    chosen: NDArray[np.int64],
+    n: int,
+    which: NDArray[np.int64],
+    codes: NDArray[np.int64],
+) -> int:
+    """Finds which of the n chosen documents, which ascend, are in a list, and their codes: how many?"""
+    form, start, end, first, found = rows[one, 0], rows[one, 2], rows[one, 2] + rows[one, 1], rows[one, 3], 0
+    if form == DENSE:
+        found = bitmaps.find_many(data, rows, one, n_documents, chosen, n, which, codes)
+        for place in range(found):
+            codes[place] = data[codes[place]]
     elif form == EVERY:
-        for one in range(n):
-            codes[one] = lists.codes[row[3] + chosen[one]]
-    elif form == DENSE:  # first where they stand: all are asked for before the first is read
-        if n >= MANY:
-            bitmaps.find_many(lists.codes, row, here.n_documents, chosen[:n], scratch.bitmap, codes)
-        else:
-            for one in range(n):
-                codes[one] = bitmaps.find(lists.codes, row, here.n_documents, chosen[one])
-                fetch(lists.codes, max(codes[one], 0))
-        for one in range(n):
-            codes[one] = lists.codes[codes[one]] if codes[one] >= 0 else 0
+        for place in range(n):
+            code = data[first + chosen[place]]
+            which[found], codes[found] = place, code
+            found += code != 0
     elif form == SPARSE:
-        at, end = start, start + count
-        for one in range(n):
+        at = start
+        for place in range(n):
             high = end
             while at < high:
                 middle = (at + high) >> 1
-                if np.int64(lists.shorts[middle]) < chosen[one]:
+                if np.int64(shorts[middle]) < chosen[place]:
                     at = middle + 1
                 else:
                     high = middle
-            there = at < end and np.int64(lists.shorts[at]) == chosen[one]
-            codes[one] = lists.codes[row[3] - start + at] if there else 0
+            if at < end and np.int64(shorts[at]) == chosen[place]:
+                which[found], codes[found] = place, data[first - start + at]
+                found += 1
+    elif form == GAPS:
+        marks, last = end, (end - start - 1) // STRIDE
+        mark, entry, at = 0, start, np.int64(shorts[marks])
+        for place in range(n):
+            document = chosen[place]
+            if mark < last and np.int64(shorts[marks + mark + 1]) <= document:
+                mark, high = mark + 1, last
+                while mark < high:
+                    middle = (mark + high + 1) >> 1
+                    if np.int64(shorts[marks + middle]) <= document:
+                        mark = middle
+                    else:
+                        high = middle - 1
+                entry, at = start + mark * STRIDE, np.int64(shorts[marks + mark])
+            while at < document and entry + 1 < marks:
+                entry += 1
+                at += np.int64(shorts[entry]) & 255
+            code = np.int64(shorts[entry]) >> 8
+            which[found], codes[found] = place, code
+            found += at == document and code > 0
     else:
-        _ask_gaps(here, row, n, scratch)
+        for place in range(n):
+            which[found], codes[found] = place, ONE
+            found += bare.holds(data, rows[one], chosen[place])
+    return found
 
 
-@njit(cache=True, nogil=True)
-def _ask_gaps(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
-    shorts, start, marks, last = here.lists.shorts, row[2], row[2] + row[1], (row[1] - 1) // STRIDE
-    mark, entry, at = 0, start, np.int64(shorts[marks])
-    for one in range(n):
-        document = scratch.chosen[one]
-        if mark < last and np.int64(shorts[marks + mark + 1]) <= document:
-            mark, high = mark + 1, last
-            while mark < high:
-                middle = (mark + high + 1) >> 1
-                if np.int64(shorts[marks + middle]) <= document:
-                    mark = middle
-                else:
-                    high = middle - 1
-            entry, at = start + mark * STRIDE, np.int64(shorts[marks + mark])
-        while at < document and entry + 1 < marks:
-            entry += 1
-            at += np.int64(shorts[entry]) & 255
-        scratch.codes[one] = np.int64(shorts[entry]) >> 8 if at == document else 0
-
-
-@njit(cache=True, nogil=True)
-def foresee(here: Chunk, row: NDArray[np.int64], n: int, scratch: Scratch) -> None:
+@njit(cache=True, nogil=True, forceinline=True)
+def foresee(
+    data: NDArray[np.uint8], rows: NDArray[np.int64], one: int, n_documents: int, chosen: NDArray[np.int64], n: int
+) -> None:
     """Asks for what the chosen documents will need of a long list: its parts, about as far in as they are."""
-    if row[0] == EVERY:
-        for one in range(n):
-            fetch(here.lists.codes, row[3] + scratch.chosen[one])
-    if row[0] != DENSE:
+    form, start, codes = rows[one, 0], rows[one, 2], rows[one, 3]
+    if form == EVERY:
+        for place in range(n):
+            fetch(data, codes + chosen[place])
+    if form != DENSE:
         return
-    data, marks = here.lists.codes, row[2] + 8 * bitmaps.n_tops(here.n_documents)
-    low = row[2] + bitmaps.head(here.n_documents)
-    for one in range(n):
-        document = scratch.chosen[one]
-        fetch(data, row[2] + 8 * (document // bitmaps.GROUP))
+    marks, low = start + 8 * bitmaps.n_tops(n_documents), start + bitmaps.head(n_documents)
+    of_bytes, of_codes = (codes - low) / n_documents, rows[one, 1] / n_documents
+    for place in range(n):
+        document = chosen[place]
+        fetch(data, start + 8 * (document // bitmaps.GROUP))
         fetch(data, marks + 4 * (document // bitmaps.GROUP))
-        fetch(data, low + document * (row[3] - low) // here.n_documents)
-        fetch(data, row[3] + document * row[1] // here.n_documents)
+        fetch(data, low + np.int64(document * of_bytes))
+        fetch(data, codes + np.int64(document * of_codes))

@@ -39,10 +39,10 @@ class Scratch(NamedTuple):
     gains: NDArray[np.int32]  # [768]
     chosen: NDArray[np.int64]  # [CHUNK]: documents that are looked up
     sums: NDArray[np.int64]  # [CHUNK]: what they have, or can have
-    codes: NDArray[np.int64]  # [CHUNK]: of the chosen documents in a list, 0 for none
+    which: NDArray[np.int64]  # [CHUNK]: those of the chosen that are in a list
+    codes: NDArray[np.int64]  # [CHUNK]: theirs
     hopes: NDArray[np.uint8]  # [CHUNK]
     peaks: NDArray[np.uint8]  # [CHUNK / 64]: the highest hope of each 64 documents
-    bitmap: NDArray[np.uint64]  # [bitmaps.WORDS], of one list
     documents: NDArray[np.uint16]  # [bare.MOST], of one list
     narrow: NDArray[np.uint8]  # [CHUNK] in a binary index, zero between searches: counts
     wide: NDArray[np.uint16]  # the same for queries of many latents
@@ -54,10 +54,10 @@ def scratch(*, binary: bool) -> Scratch:
         gains=np.zeros(CURVE, np.int32),
         chosen=np.zeros(CHUNK, np.int64),
         sums=np.zeros(CHUNK, np.int64),
+        which=np.zeros(CHUNK, np.int64),
         codes=np.zeros(CHUNK, np.int64),
         hopes=aligned(CHUNK),
         peaks=np.zeros(CHUNK // 64, np.uint8),
-        bitmap=np.zeros(CHUNK // 64, np.uint64),
         documents=np.zeros(2 * CHUNK, np.uint16),
         narrow=np.zeros(CHUNK if binary else 0, np.uint8),
         wide=np.zeros(CHUNK if binary else 0, np.uint16),
