@@ -108,7 +108,7 @@ def test_hopes_are_what_was_credited_and_never_less_than_what_a_document_has(
     here = Chunk(lists, n, shifts, (shifts >> 1) + (shifts & 1), curve)
     scratch = workspace.scratch(binary=False)
     scratch.scores[:n] = random.integers(0, 100, n) * random.integers(0, 2, n) * unit // 7
-    hoped = hopes.add_up(here, asked, strong, unit, scratch)
+    hoped = hopes.add_up(here, asked, strong, unit, 0, scratch)
     for document in random.integers(0, n, 200).tolist():
         score, least, total = int(scratch.scores[document]), 0, 0
         for one, code in enumerate(both[:, document].tolist()):
@@ -122,6 +122,10 @@ def test_hopes_are_what_was_credited_and_never_less_than_what_a_document_has(
         assert whole >= score + least
         assert hope * unit >= score + least or hope == hopes.FULL
         assert scratch.peaks[document // 64] >= hope
+    whole, least = scratch.hopes[:n].copy(), int(np.sort(scratch.hopes[:n])[-min(n, 40)])
+    hopes.add_up(here, asked, strong, unit, least, scratch)
+    np.testing.assert_array_equal(np.where(whole >= least, whole, 0), np.where(whole >= least, scratch.hopes[:n], 0))
+    assert (scratch.hopes[:n] <= whole).all()
 
 
 @settings(max_examples=200, deadline=None)

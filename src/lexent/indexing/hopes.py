@@ -23,6 +23,7 @@ from lexent.indexing.bits import (
     add_codes,
     add_codes_where,
     add_where,
+    at_least,
     fetch,
     in_units,
     peak,
@@ -42,6 +43,8 @@ GRAIN = 0 if WIDE else 2
 """How many of the lowest bits of that are left out where many are looked up at a time."""
 LOOKS = WIDE or SHUFFLES
 """Whether the processor can look up many at a time."""
+TURNS = 4
+"""After so many lists each time it is seen which groups of documents may still hope for enough."""
 WINDOW = 8192
 """Documents that all lists are asked for before the next ones: their hopes stay in the nearest cache."""
 
@@ -65,8 +68,11 @@ def nothing() -> Hoped:
 
 
 @njit(cache=True, nogil=True)
-def add_up(here: Chunk, asked: Asked, strong: int, unit: int, scratch: Scratch) -> Hoped:
-    """The hopes of all documents: their scores, and what they can get from long lists; some are asked for strengths."""
+def add_up(here: Chunk, asked: Asked, strong: int, unit: int, least: int, scratch: Scratch) -> Hoped:
+    """The hopes of all documents: their scores, and what they can get from long lists; some are asked for strengths.
+
+    Groups of documents that will not hope for `least` units are not asked of all lists, and hope for too little.
+    """
     n, length, hopes = len(asked.rows), bitmaps.n_tops(here.n_documents) * BLOCK, scratch.hopes
     data, rows, halves = here.lists.codes, asked.rows, here.halves
     each = np.float32((1 + 1e-6) / unit)  # never too few
@@ -79,7 +85,7 @@ def add_up(here: Chunk, asked: Asked, strong: int, unit: int, scratch: Scratch) 
             bases[one] = tabulate(here.curve, rows[one, 4], asked.weights[one], unit, tables[one])
         # Where its bitmap and its codes go on.
         ats[one], codes[one] = rows[one, 2] + bitmaps.head(here.n_documents), rows[one, 3]
-    room = np.empty(BLOCK, np.uint8)
+    room, total = np.empty(BLOCK, np.uint8), np.int64(units[strong:].sum())
     for window in range(0, length, WINDOW):
         end = min(window + WINDOW, length)
         for place in range(window, end, 64):
@@ -98,18 +104,36 @@ def add_up(here: Chunk, asked: Asked, strong: int, unit: int, scratch: Scratch) 
                 code = add_by_strength(data, top, at, code, place, halves, base, table, hopes, room)
                 at += popcount(top)
             ats[one], codes[one] = at, code
+        left, hopeful = total, np.uint64(2**64 - 1)
         for one in range(strong, n):
-            at = ats[one]
+            if (one - strong) % TURNS == 0 and left < least:
+                hopeful = _hopeful(hopes, window, end, np.uint8(least - left))
+            at, groups = ats[one], hopeful
             for place in range(window, end, BLOCK):
                 top, at = word_at(data, rows[one, 2] + place // 64), min(at, rows[one, 3])
-                fetch(data, ats[one + 1] + (place - window) // 8)
-                add(data, top, at, place, units[one], hopes)
+                if groups & np.uint64(1) != 0:
+                    fetch(data, ats[one + 1] + (place - window) // 8)
+                    add(data, top, at, place, units[one], hopes)
                 at += popcount(top)
+                groups >>= np.uint64(1)
             ats[one] = at
+            left -= units[one]
         for place in range(window, end, 64):
             scratch.peaks[place // 64] = peak(hopes, place)
             highest = max(highest, np.int64(scratch.peaks[place // 64]))
     return Hoped(unit, highest, each, most, bases, tables)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _hopeful(hopes: NDArray[np.uint8], first: int, end: int, least: np.uint8) -> np.uint64:
+    """In which groups of BLOCK documents one hopes for so much, as bits."""
+    found = np.uint64(0)
+    for place in range(first, end, BLOCK):
+        for block in range(place, place + BLOCK, 64):
+            if at_least(hopes, block, least) != 0:
+                found |= np.uint64(1) << np.uint64((place - first) // BLOCK)
+                break
+    return found
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -63,7 +63,8 @@ def search(
         end = _part(long, asked.bounds[long] >= min(care, 1.0) * FAINT * goal)
         strong = _part(long[:end], _strong(asked, long[:end], care * STRONG * goal * here.n_documents))
         rest = sums_from(np.concatenate((bounds[long[end:]], bounds[thin[done:]])))
-        hoped = hopes.add_up(here, _some(asked, long[:end]), strong, goal // SPAN + 1, scratch)
+        unit = goal // SPAN + 1
+        hoped = hopes.add_up(here, _some(asked, long[:end]), strong, unit, (state[1] - rest[0]) // unit, scratch)
         order = np.concatenate((long, thin[done:]))
         n_chosen, seeds, seed_sums = _choose(here, asked, order, rest[0], hoped, goal, live, k, state, scratch)
         goal, beyond = max(state[1], 1), 0 < rest[0] >= state[1]  # documents of the rest alone may do

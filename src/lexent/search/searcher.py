@@ -77,16 +77,11 @@ class Searcher:
     ) -> SparseVectors:
         """Queries that are pooled, transformed and capped, times idf. Pruned and unknown latents weigh 0."""
         factors = self.factors if factors is None else factors
-        known = query_vectors.ids < len(factors)
-        values = bm25.query_side(query_vectors.values, self.recipe.weighting)
-        ids = query_vectors.ids
-        weights = values * (factors[ids] if known.all() else np.where(known, factors[np.where(known, ids, 0)], 0.0))
-        return SparseVectors(
-            ids=query_vectors.ids,
-            values=weights.astype(np.float32),
-            offsets=query_vectors.offsets,
-            size=query_vectors.size,
-        )
+        ids, size = query_vectors.ids, query_vectors.size
+        if size > len(factors):
+            factors = np.concatenate([factors, np.zeros(size - len(factors))])
+        weights = bm25.query_side(query_vectors.values, self.recipe.weighting) * factors[ids]
+        return SparseVectors(ids=ids, values=weights.astype(np.float32), offsets=query_vectors.offsets, size=size)
 
     def top(self, query_vectors: SparseVectors, k: int, *, threads: int | None = None) -> Found:
         """The k best documents of each query (pooled, transformed and capped, not yet times idf)."""
