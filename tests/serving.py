@@ -39,7 +39,7 @@ def serving(paths: Sequence[Path], settings: Settings | None = None, **parts: An
         assert not thread.is_alive(), "the server did not end"
 
 
-def wait_until_ready(client: httpx.Client, seconds: float = 60) -> None:
+def wait_until_ready(client: httpx.Client, seconds: float = 300) -> None:
     end = monotonic() + seconds
     while monotonic() < end:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import small
@@ -166,6 +166,7 @@ LINES = st.one_of(
 
 
 @given(lines=st.lists(LINES, max_size=4), upsert=st.booleans())
+@example(lines=[b'{"id": "twice", "text": "!"}'] * 2, upsert=True)
 @settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
 def test_any_rows_are_answered_row_by_row(client: httpx.Client, lines: list[bytes], upsert: bool) -> None:
     path = f"/v1/indexes/docs/documents/bulk?upsert={str(upsert).lower()}"

@@ -118,7 +118,6 @@ class Bulk:
             before = self._rows.get(document.id)
             if before is not None and not self.upsert:
                 raise InputError(f'the id "{document.id}" stands already in row {before[0]}; ids must differ')
-            self.replaced += before is not None
             self._rows[document.id] = (self.lines, document)
         except ValidationError as error:
             first = error.errors()[0]
