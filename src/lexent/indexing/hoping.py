@@ -79,12 +79,10 @@ def search(
         state[2] = max(state[2] * 4 // 5, 8)
     # Lists whose documents were credited with most too much come first, those of the rest next.
     bar, n = max(state[1], 1), len(order)
-    turns, numbers, needed = np.arange(strong, strong + n) % n, np.full(n, -1), np.full(n, bar - rest[0])
-    for turn in range(n):
-        place = turns[turn]
-        numbers[turn] = place if place < end else -1
-        if place < strong or place >= end:
-            needed[turn] = bar - (rest[place - end + 1] if place >= end else 0)
+    turns = np.arange(strong, strong + n) % n
+    numbers, needed = np.where(turns < end, turns, -1), np.full(n, bar - rest[0])
+    needed[end - strong : n - strong] = bar - rest[1:]
+    needed[n - strong :] = bar
     n_chosen = look_up(here, asked, order[turns], numbers, needed, hoped, n_chosen, scratch)
     for one in range(len(seeds)):
         scratch.chosen[n_chosen], scratch.sums[n_chosen] = seeds[one], seed_sums[one]
