@@ -1,4 +1,4 @@
-"""What an adapter costs a query: beside plain dense search, DIME, Search-Adaptor and Hypencoder, at growing sizes.
+"""What an adapter costs a query: beside plain dense search, PRF-DIME, Search-Adaptor and Hypencoder, at growing sizes.
 
     python -m benchmarks.adapters --docs docs/adapt.md
 
@@ -71,7 +71,7 @@ def systems(documents: NDArray[np.float32]) -> dict[str, Search]:
     whole, alone = adapter(), adapter(feedback="none")
     low = adapter(mode="lowrank", feedback="none")
     full = adapter(mode="full", feedback="none", hidden=32)
-    dime, residual = Dime(documents, 0.6), ResidualSearch(SearchAdaptor(DIM).eval(), documents)
+    dime, residual = Dime(documents, removed=0.4), ResidualSearch(SearchAdaptor(DIM).eval(), documents)
     found: dict[str, Search] = {
         "dense": lambda query: best(documents @ query, K),
         "imrnn diag": lambda query: alone.search(query, K),
@@ -79,7 +79,7 @@ def systems(documents: NDArray[np.float32]) -> dict[str, Search]:
         "imrnn lowrank": lambda query: low.search(query, K),
         "imrnn diag, 100 ranked again": lambda query: whole.rerank(query, 100),
         "imrnn full, 100 ranked again": lambda query: full.rerank(query, 100),
-        "dime 60 %": lambda query: dime.search(query, K),
+        "prf-dime-40": lambda query: dime.search(query, K),
         "search-adaptor": lambda query: residual.search(query, K),
     }
     for layers in (2, 4, 6, 8):

@@ -113,6 +113,72 @@ def _panel(panel: Line, width: int, height: int, x_label: str) -> str:
     return "".join(parts)
 
 
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points of one system: (time, quality). A line joins those that no other point of it beats in both."""
+
+    label: str
+    points: Sequence[tuple[float, float]]
+    ours: bool = False
+
+
+COLOURS = ("#cf222e", "#9a6700", "#1a7f37", "#8250df", "#57606a")
+OURS = "#0969da"
+
+
+def frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points that no other beats in both, by ascending time: each is better than every quicker one."""
+    found: list[tuple[float, float]] = []
+    for time, quality in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not found or quality > found[-1][1]:
+            found.append((time, quality))
+    return found
+
+
+def trade_off(series: Sequence[Series], *, title: str, x_label: str, y_label: str, label: str) -> str:
+    """Quality against time: a logarithmic horizontal axis, a plain vertical one that does not begin at 0."""
+    width, height, left, right, top, bottom = 760, 440, 64, 24, 44, 52
+    times = [time for one in series for time, _ in one.points]
+    qualities = [quality for one in series for _, quality in one.points]
+    first, last = math.floor(math.log10(min(times))), math.ceil(math.log10(max(times)))
+    last = max(last, first + 1)
+    step = _step((max(qualities) - min(qualities)) or 0.01)
+    low, high = math.floor(min(qualities) / step), math.ceil(max(qualities) / step)
+    low, high = (low - 1, high + 1) if low == high else (low, high)
+
+    def place(time: float, quality: float) -> tuple[float, float]:
+        return (
+            left + (width - left - right) * (math.log10(time) - first) / (last - first),
+            height - bottom - (height - top - bottom) * (quality / step - low) / (high - low),
+        )
+
+    parts = [HEAD.format(width=width, height=height, label=label), f'<text class="t" x="14" y="24">{title}</text>']
+    for number in range(low, high + 1):
+        y = place(1.0, number * step)[1]
+        parts.append(f'<path class="grid" d="M{left} {y:.1f} H{width - right}"/>')
+        parts.append(f'<text class="s" x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{number * step:.4g}</text>')
+    for power in range(first, last + 1):
+        x = place(10.0**power, low * step)[0]
+        parts.append(f'<path class="grid" d="M{x:.1f} {top} V{height - bottom}"/>')
+        shown = _short(10.0**power)
+        parts.append(f'<text class="s" x="{x:.1f}" y="{height - bottom + 18}" text-anchor="middle">{shown}</text>')
+    middle = (left + width - right) / 2
+    parts.append(f'<text class="s" x="{middle}" y="{height - 10}" text-anchor="middle">{x_label}</text>')
+    parts.append(f'<text class="s" x="14" y="{top - 6}">{y_label}</text>')
+    colours = iter(COLOURS * (1 + len(series) // len(COLOURS)))
+    for number, one in enumerate(series):
+        colour = OURS if one.ours else next(colours)
+        front = " L".join(f"{x:.1f} {y:.1f}" for x, y in (place(*point) for point in frontier(one.points)))
+        parts.append(f'<path fill="none" stroke="{colour}" stroke-width="2" d="M{front}"/>')
+        for point in one.points:
+            x, y = place(*point)
+            parts.append(f'<circle fill="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="{4 if one.ours else 3.5}"/>')
+        y = height - bottom - 14 - 18 * (len(series) - 1 - number)
+        parts.append(f'<circle fill="{colour}" cx="{width - right - 190}" cy="{y - 4}" r="4"/>')
+        parts.append(f'<text class="s" x="{width - right - 180}" y="{y}">{one.label}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
 def _step(most: float) -> float:
     """A round distance between some five ticks."""
     rough = most / 4

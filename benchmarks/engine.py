@@ -1,11 +1,12 @@
 """Exact top-k over sparse latent vectors: Lexent and its peers, side by side in one run on one core.
 
     python -m benchmarks.engine VECTORS [--copies 1,5] [--peers numba,sindi,...] [--json] [--docs docs/benchmarks.md]
+                                [--readme README.md] [--without-avx512]
 
 Lexent's index is written to disk and mapped, as users have it. Each peer is built in its turn and asked the same
 queries as Lexent, in rounds that alternate between the two, so that both see the same machine; each query's median
-counts. All that is exact is checked against the scores of every document in float64. `--docs` writes the table and
-the plot.
+counts. All that is exact is checked against the scores of every document in float64. `--docs` records the run beside
+the page, in place of the recorded run of the same instruction set, and renders the page from all recorded runs.
 """
 
 from __future__ import annotations
@@ -30,15 +31,30 @@ VECTORS = Path("../shared/bench")
 def main() -> None:
     given = arguments()
     one_core()
+    if given.without_avx512:
+        without_avx512()
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # some peers print as they build
-    from benchmarks import report
+    from benchmarks import engine_report, report
 
-    found: dict[str, Any] = report.setting("make bench-index VECTORS=folder-of-vectors")
+    more = " ARGS=--without-avx512" if given.without_avx512 else ""
+    found: dict[str, Any] = report.setting(f"make bench-index VECTORS=folder-of-vectors{more}")
     found["sizes"] = [measure(given, copies) for copies in given.copies]
-    print(json.dumps(found) if given.json else report.engine_text(found), file=out, flush=True)
+    print(json.dumps(found) if given.json else engine_report.terminal_text(found), file=out, flush=True)
     if given.docs:
-        report.write_engine(given.docs, found)
+        engine_report.write(given.docs, found, readme=given.readme)
+
+
+def without_avx512() -> None:
+    """Has Numba compile for this processor without its AVX-512 instructions. Peers in C++ and Rust still choose theirs.
+
+    To be called before Numba is imported, here and in the processes that inherit the environment.
+    """
+    import llvmlite.binding
+
+    features = llvmlite.binding.get_host_cpu_features()
+    kept = {name: has and not name.startswith("avx512") for name, has in features.items()}
+    os.environ["NUMBA_CPU_FEATURES"] = ",".join(f"{'+' if has else '-'}{name}" for name, has in kept.items())
 
 
 def arguments() -> argparse.Namespace:
@@ -63,7 +79,9 @@ def arguments() -> argparse.Namespace:
         "--seconds", type=float, default=15, help="for each kind of query; a slow peer gets fewer rounds"
     )
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--docs", type=Path, help="the page to write the table and the plot into")
+    parser.add_argument("--docs", type=Path, help="the page to render; the runs are recorded beside it, as .json")
+    parser.add_argument("--readme", type=Path, help="the README whose table is rendered too")
+    parser.add_argument("--without-avx512", action="store_true", help="compile for AVX2 on a processor with AVX-512")
     return parser.parse_args()
 
 
@@ -164,7 +182,10 @@ class Race:
                 "bytes_a_posting": round(lexent.mapped / n, 3),
                 "open_ms": round(self.opened["open_ms"], 1),
                 "first_ms": round(self.opened["first_ms"], 1),
-                "workloads": {name: found.as_dict() | {"right": self.exact[name]} for name, found in times.items()},
+                "workloads": {
+                    name: found.as_dict() | {"tail": round(found.p99 / found.mean, 2), "right": self.exact[name]}
+                    for name, found in times.items()
+                },
             },
             "peers": self.peers,
         }
@@ -230,7 +251,7 @@ class Race:
     def _lexent_exact(self, workload: Workload, rows: Any, columns: Any) -> float:
         """The share of queries whose documents and scores are those of all documents scored, ties in document order.
 
-        The scores of all documents come from the engine's own whole numbers and, within rounding, from float64 sums
+        The scores of all documents come from the engine's own integers and, within rounding, from float64 sums
         over the weights that its files stand for.
         """
         import numpy as np

@@ -33,10 +33,10 @@ def main() -> None:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from lexent.encoders import load as load_encoder
     from lexent.encoders.sentence import embedded_model
+    from lexent.engine import Index
     from lexent.lexicon import load as load_lexicon
-    from lexent.search import Index
+    from lexent.models import load_encoder
 
     texts = [document.content for document in documents]
     peer = SentenceTransformer(str(embedded_model()), device="cpu")

@@ -23,18 +23,31 @@ from typing import Any
 from benchmarks.timing import Times, one_core
 
 K = 10
+PASSAGES = 50_000
 CHECKED = 100
 """Queries whose exact answers are held against brute force over the codes, which scores all passages and is slow."""
+LEXENT: dict[str, dict[str, int] | None] = {"exact": None} | {
+    f"fast {concepts} x {candidates:,}": {"concepts": concepts, "candidates": candidates}
+    for concepts in (1, 2, 4, 8)
+    for candidates in (100, 500, 2000)
+}
+"""Where Lexent is measured: the settings of the fast mode, None for the exact one."""
 POINTS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "plaid": [
+        ("PLAID, fewest", {"ncells": 1, "centroid_score_threshold": 0.6, "ndocs": 64}),
         ("PLAID, its paper's top 10", {"ncells": 1, "centroid_score_threshold": 0.5, "ndocs": 256}),
+        ("PLAID, its paper's top 100", {"ncells": 2, "centroid_score_threshold": 0.45, "ndocs": 1024}),
         ("PLAID, its paper's top 1000", {"ncells": 4, "centroid_score_threshold": 0.4, "ndocs": 4096}),
         ("PLAID, PyLate's defaults", {"ncells": 8, "centroid_score_threshold": 0.35, "ndocs": 8192}),
     ],
     "tachiom": [
-        ("TACHIOM, quick", {"k_centroids": 5, "k_docs_to_score": 50}),
-        ("TACHIOM, between", {"k_centroids": 10, "k_docs_to_score": 100}),
+        ("TACHIOM, 3 x 25", {"k_centroids": 3, "k_docs_to_score": 25}),
+        ("TACHIOM, 5 x 50", {"k_centroids": 5, "k_docs_to_score": 50}),
+        ("TACHIOM, 10 x 100", {"k_centroids": 10, "k_docs_to_score": 100}),
+        ("TACHIOM, 20 x 200", {"k_centroids": 20, "k_docs_to_score": 200}),
         ("TACHIOM, its defaults", {"k_centroids": 20, "k_docs_to_score": 500}),
+        ("TACHIOM, 40 x 1,000", {"k_centroids": 40, "k_docs_to_score": 1000}),
+        ("TACHIOM, 80 x 2,000", {"k_centroids": 80, "k_docs_to_score": 2000}),
     ],
 }
 """Where each peer is measured: a name, and its settings."""
@@ -56,13 +69,14 @@ def main() -> None:
             setup.prepare(name)
         return
     race = Race(setup)
+    more = "" if given.passages == PASSAGES else f' ARGS="--passages {given.passages}"'
     found = {
-        **maxsim_report.setting(passages, setup.asked),
+        **maxsim_report.setting(passages, setup.asked, more),
         "lexent": race.lexent_report(),
         "brute": race.brute_report(),
         "peers": [race.run(peer) for peer in given.peers],
     }
-    found["lexent"]["modes"] = race.modes()
+    found["lexent"] |= race.points()
     print(json.dumps(found) if given.json else maxsim_report.text(found), flush=True)
     if given.docs:
         maxsim_report.write(given.docs, found)
@@ -73,7 +87,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("texts", type=Path, help="folder of acl-abstracts.jsonl.gz and pubmed-abstracts.jsonl.gz")
     parser.add_argument("--peers-python", default="", help="the Python of the environment that has the peers")
-    parser.add_argument("--passages", type=int, default=50_000)
+    parser.add_argument("--passages", type=int, default=PASSAGES)
     parser.add_argument("--first", type=int, help="of the passages only the first so many, for a trial")
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--lexicon", help="name or folder; the shipped one of the recipe ssr where it is left out")
@@ -200,11 +214,11 @@ class Race:
         self.lexent = Lexent(setup.collection, setup.passages, setup.queries, setup.given.lexicon)
         self.built = self.lexent.build(setup.cache / f"lexent-{setup.name}")
         _say(f"Lexent: {self.built}")
-        self.searches = {mode: self.lexent.searching(mode, K) for mode in ("exact", "fast")}
-        self.times: dict[str, list[Any]] = {mode: [] for mode in (*self.searches, "coding")}
+        self.searches = {name: self.lexent.searching(settings, K) for name, settings in LEXENT.items()}
+        self.times: dict[str, list[Any]] = {name: [] for name in (*self.searches, "coding")}
         self.answers = {
-            mode: Answers([self.lexent.ids(search(number)) for number in self.asked])
-            for mode, search in self.searches.items()
+            name: Answers([self.lexent.ids(search(number)) for number in self.asked])
+            for name, search in self.searches.items()
         }
         self.dense, self.dense_ms = setup.dense()
 
@@ -232,7 +246,8 @@ class Race:
                 f"exact mode is right for {right} of {len(checked)} queries; the slow twin agrees: {twins}"
             )
         self.codes = Answers([*truth, *self.answers["exact"].ids[len(checked) :]])
-        return {"mean": float(np.mean(taken)), "same": right / len(checked), "checked": len(checked)}
+        found = {"mean": float(np.mean(taken)), "same": right / len(checked), "checked": len(checked)}
+        return {**found, **self._quality(self.codes)}
 
     def _quality(self, answers: Answers) -> dict[str, float]:
         """How well the passages of a title's own text are found by the title."""
@@ -254,20 +269,30 @@ class Race:
             "k": self.lexent.recipe.k,
         }
 
-    def modes(self) -> dict[str, Any]:
-        """Times of all rounds, recall and quality; to be called last."""
+    def points(self) -> dict[str, Any]:
+        """Times of all rounds, recall and quality at each setting; to be called last."""
+        from benchmarks.maxsim_lexent import is_default
+
         if not self.times["exact"]:
             self._lexent_round()
         times = {name: Times.of(rounds).as_dict() for name, rounds in self.times.items()}
-        found = {}
-        for mode, answers in self.answers.items():
-            recall = {"recall": answers.recall(self.codes), "recall_states": answers.recall(self.dense)}
-            found[mode] = {**times[mode], "with_coding": times[mode]["mean"] + times["coding"]["mean"]}
-            found[mode] |= {**recall, **self._quality(answers)}
-        return {**found, "coding": times["coding"]}
+        coding = times["coding"]["mean"]
+        points = [
+            {
+                "label": name,
+                "default": is_default(LEXENT[name]),
+                **times[name],
+                "with_coding": round(times[name]["mean"] + coding, 4),
+                "recall": answers.recall(self.codes),
+                "recall_states": answers.recall(self.dense),
+                **self._quality(answers),
+            }
+            for name, answers in self.answers.items()
+        ]
+        return {"points": points, "coding": times["coding"]}
 
     def _lexent_round(self) -> dict[str, Any]:
-        """Milliseconds a query of both modes, and of making the codes of a query from its states."""
+        """Milliseconds a query at each setting, and of making the codes of a query from its states."""
         work = {**self.searches, "coding": self.lexent.coded}
         found = {name: _timed(run, self.asked) for name, run in work.items()}
         for name, taken in found.items():
@@ -286,7 +311,7 @@ class Race:
             _say(f"{name}: {found}")
             for label, chosen in POINTS[name]:
                 found["points"].append(self._point(peer, label, chosen))
-                _say(f"{found['points'][-1]}")
+                _say(f"{label}: {found['points'][-1]}")
         except RuntimeError as error:
             found["failed"] = str(error)
             _say(f"{name} failed: {error}")
@@ -308,15 +333,14 @@ class Race:
         times = Times.of([np.array(one["ms"]) for one in taken])
         answers = Answers(taken[0]["ids"])
         beside = {name: Times.of([one[name] for one in ours]).mean for name in ours[0]}
-        ratios = {mode: times.mean / (beside[mode] + beside["coding"]) for mode in self.searches}
+        ratios = {name: round(times.mean / (beside[name] + beside["coding"]), 3) for name in self.searches}
         return {
             "label": label,
             "settings": settings,
             **times.as_dict(),
             "rounds": rounds,
-            "beside": beside,
             "ratios": ratios,
-            "search_ratios": {mode: times.mean / beside[mode] for mode in self.searches},
+            "search_ratios": {name: round(times.mean / beside[name], 3) for name in self.searches},
             "recall_states": answers.recall(self.dense),
             **self._quality(answers),
         }

@@ -141,7 +141,7 @@ def is_question(title: str, passages: Sequence[str]) -> bool:
 
 def encoded(found: Collection, folder: Path, *, threads: int | None = None) -> tuple[TokenStates, TokenStates]:
     """The states of the passages and of the queries; encoded once, and gone on with where it was broken off."""
-    from lexent.encoders import load
+    from lexent.models import load_encoder
 
     if threads:
         import torch
@@ -152,7 +152,7 @@ def encoded(found: Collection, folder: Path, *, threads: int | None = None) -> t
     for kind, texts in (("document", found.passages), ("query", found.queries)):
         place = folder / f"{kind}-{found.fingerprint}"
         if not (place / "done.json").is_file() or json.loads((place / "done.json").read_text())["texts"] < len(texts):
-            encoder = encoder or load()
+            encoder = encoder or load_encoder()
             _encode(encoder, texts, kind, place)
         sides.append(opened(place))
     return sides[0], sides[1]

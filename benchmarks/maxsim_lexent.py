@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.maxsim_data import Collection, TokenStates
+from lexent.search.matching import Fast, Mode
 from lexent.types import Document, Kind, Level, States, Tokens
 
 CHUNK = 256
@@ -46,16 +47,21 @@ class Mapped:
         return found
 
 
+def is_default(settings: dict[str, int] | None) -> bool:
+    """Whether these are what the fast mode has where a user gives none."""
+    return settings is not None and Fast(**settings) == Fast()
+
+
 class Lexent:
-    """One index, asked in exact mode and in fast mode."""
+    """One index, asked in exact mode and with several settings of the fast mode."""
 
     def __init__(
         self, collection: Collection, passages: TokenStates, queries: TokenStates, lexicon: str | None
     ) -> None:
         from lexent import recipes
-        from lexent.encoders import load as load_encoder
         from lexent.errors import NotFoundError
         from lexent.lexicon import load as load_lexicon
+        from lexent.models import load_encoder
 
         self.recipe, self.texts, self.queries = (
             recipes.get("ssr"),
@@ -74,7 +80,7 @@ class Lexent:
 
     def build(self, folder: Path) -> dict[str, Any]:
         """Codes the states of all passages and writes the index. One that stood there goes."""
-        from lexent.search import Index
+        from lexent.engine import Index
 
         documents = [Document(str(number), text) for number, text in enumerate(self.texts)]
         Index.build(
@@ -97,14 +103,15 @@ class Lexent:
 
     def coded(self, number: int) -> Any:
         """A query with its final weights, from its states."""
+        from lexent.pipeline import Pipeline
         from lexent.search import token_rows
 
-        rows = token_rows.represent(
-            [self.queries[number]], encoder=self.encoder, lexicon=self.lexicon, recipe=self.recipe
-        )
+        rows = token_rows.represent([self.queries[number]], Pipeline(self.encoder, self.lexicon, self.recipe))
         return rows[0].query(self.queries[number], self.matcher.searcher)
 
-    def searching(self, mode: Any, k: int) -> Any:
+    def searching(self, settings: dict[str, int] | None, k: int) -> Any:
+        """A search by the number of a query: with some settings of the fast mode, or exact."""
+        mode: Mode = "exact" if settings is None else Fast(**settings)
         return lambda number: self.matcher.top([self.asked[number]], k, mode=mode, threads=1)
 
     def ids(self, answer: Any) -> list[int]:
@@ -119,17 +126,17 @@ class Lexent:
 
     def agrees(self, number: int, places: Sequence[int]) -> bool:
         """Whether the slow twin of the kernels gives some passages the same scores."""
-        from lexent.indexing import maxsim_reference as reference
-        from lexent.indexing import scale
+        from lexent.indexing.postings import quantisation
+        from lexent.topk import maxsim_reference as reference
 
         query = self.asked[number]
         rows = query.rows
-        factor = scale.row_scale(rows.weights, rows.offsets)
-        weights = scale.whole_numbers(rows.weights, factor)
+        factor = quantisation.row_scale(rows.weights, rows.offsets)
+        weights = quantisation.quantise_weights(rows.weights, factor)
         scores, _ = self.matcher.scores(query)
         bases, store = self.matcher.searcher.bases, self.matcher.stores[0]
         assert len(bases) == 2, "one segment"
         slow = [
             reference.score(reference.similarities(store, place, rows.ids, weights, rows.offsets)) for place in places
         ]
-        return bool(np.array_equal(np.array(slow) / (factor * scale.LINEAR), scores[np.array(places)]))
+        return bool(np.array_equal(np.array(slow) / (factor * quantisation.LINEAR_STEPS), scores[np.array(places)]))

@@ -14,8 +14,9 @@ import numpy as np
 from lexent import recipes
 from lexent.evaluation import collections, latent, measures
 from lexent.evaluation.runs import Run, from_top
+from lexent.models import load_encoder, load_lexicon
+from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
-from lexent.search.parts import load_encoder, load_lexicon
 from lexent.search.searcher import Searcher
 from lexent.types import SparseVectors
 from lexent.weighting import bm25, transform
@@ -29,9 +30,9 @@ def main() -> None:
     given = parser.parse_args()
     collection = collections.load(given.collection, split=given.split)
     recipe = recipes.get(given.recipe)
-    parts = {"recipe": recipe, "lexicon": load_lexicon(None), "encoder": load_encoder(None)}
-    documents = latent.represent(collection.texts, kind="document", **parts)
-    queries = latent.represent(list(collection.queries.values()), kind="query", **parts)
+    pipeline = Pipeline(load_encoder(None), load_lexicon(None), recipe)
+    documents = latent.represent(collection.texts, pipeline, kind="document")
+    queries = latent.represent(list(collection.queries.values()), pipeline, kind="query")
     queries = transform(queries, power=recipe.power_for("query"), cap=recipe.query_cap)
     searcher = Searcher.from_vectors(documents, recipe)
     found = searcher.top(queries, 100)

@@ -1,4 +1,4 @@
-"""What the index benchmarks print, and the page that they write: tables and plots between markers."""
+"""What the benchmarks share: where a figure comes from, tables, text between markers. And the growth of the index."""
 
 from __future__ import annotations
 
@@ -31,13 +31,22 @@ DATA = (
 
 def setting(command: str) -> dict[str, str]:
     """What a figure depends on besides the code."""
-    from lexent.indexing.bits import SHUFFLES, WIDE
+    from lexent.indexing.postings.simd import AVX2, AVX512
 
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
-    can = "AVX-512 VBMI2" if WIDE else "AVX2" if SHUFFLES else "neither AVX2 nor AVX-512"
+    can = "AVX-512 VBMI2" if AVX512 else "AVX2" if AVX2 else "neither AVX2 nor AVX-512"
+    instructions = "AVX-512" if AVX512 else "AVX2" if AVX2 else "no AVX2"
     room = f"{os.cpu_count()} cores, {_memory():.0f} GB"
     machine = f"{_cpu()} ({can}), {room}, Python {platform.python_version()}, {libraries}"
-    return {"command": command, "data": DATA, "machine": machine, "date": date.today().isoformat()}
+    today = date.today().isoformat()
+    return {"command": command, "data": DATA, "instructions": instructions, "machine": machine, "date": today}
+
+
+def setting_text(found: dict[str, Any]) -> str:
+    return "\n".join(
+        f"- {key}: {f'`{found[key]}`' if key == 'command' else found[key]}"
+        for key in ("command", "data", "machine", "date")
+    )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -50,127 +59,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     rule = "|" + "|".join(["-" * (widths[0] + 2), *("-" * (width + 1) + ":" for width in widths[1:])]) + "|"
     return "\n".join([line(head), rule, *map(line, rows)])
-
-
-# --- Lexent and its peers ------------------------------------------------------------------------------------------
-
-
-def engine_text(found: dict[str, Any]) -> str:
-    """For the terminal and for the page."""
-    sizes = found["sizes"]
-    parts = [_setting(found), *(_size(size) for size in sizes), _sums(sizes)]
-    notes = {peer["name"]: peer["note"] for size in sizes for peer in size["peers"] if peer["note"]}
-    parts.append("\n".join(f"- {name}: {note}." for name, note in notes.items()))
-    return "\n\n".join(part for part in parts if part)
-
-
-def write_engine(page: Path, found: dict[str, Any]) -> None:
-    plot = page.with_name("benchmarks-latency.svg")
-    panels = []
-    for size in found["sizes"]:
-        done = [peer for peer in size["peers"] if "workloads" in peer]
-        rows = [charts.Bar(peer["name"], peer["workloads"]["top 10"]["mean"]) for peer in done]
-        rows.append(charts.Bar("Lexent", size["lexent"]["workloads"]["top 10"]["mean"], ours=True))
-        panels.append((f"{size['documents']:,} documents, top 10", sorted(rows, key=lambda bar: bar.value)))
-    plot.write_text(charts.bars(panels, unit="ms", label="mean milliseconds a query of Lexent and its peers"))
-    about = (
-        "## Beside other engines\n\n"
-        "One run, one core. Each peer is asked the same queries as Lexent in rounds that alternate between the two; "
-        "each query's median over the rounds counts, and *x* is how many times as long the peer took as Lexent beside "
-        "it. "
-        "*right* is the share of queries whose answer equals the exhaustive one in float64 over the weights that the "
-        "system keeps (for Lexent: the same documents in the same order with the same scores); for an approximate "
-        "system it is the recall (R). The lowest of the three kinds of query stands there. "
-        f"Lexent's index lies on disk and is mapped.\n\n![mean latency]({plot.name})"
-    )
-    _replace(page, "engine", f"{about}\n\n{engine_text(found)}")
-
-
-def _setting(found: dict[str, Any]) -> str:
-    return "\n".join(
-        f"- {key}: {f'`{found[key]}`' if key == 'command' else found[key]}"
-        for key in ("command", "data", "machine", "date")
-    )
-
-
-def _size(size: dict[str, Any]) -> str:
-    ours, n = size["lexent"], size["documents"]
-    head = (
-        "",
-        "mean ms",
-        "p50",
-        "p99",
-        "x",
-        "right",
-        "k=1000 ms",
-        "x",
-        "500 latents ms",
-        "x",
-        "bytes/posting",
-        "build s",
-    )
-    done = [peer for peer in size["peers"] if "workloads" in peer]
-    rows = [_row("**Lexent**", ours)]
-    rows += [_row(peer["name"], peer) for peer in sorted(done, key=lambda peer: peer["workloads"]["top 10"]["mean"])]
-    left_out = [f"{peer['name']}: {peer['skipped']}." for peer in size["peers"] if "skipped" in peer]
-    shares = [found["right"] for found in ours["workloads"].values()]
-    text = f"**{n:,} documents, {size['postings'] / 1e6:,.1f} M postings**\n\n{table(head, rows)}\n\n"
-    text += (
-        f"Lexent: {ours['postings_per_s'] / 1e6:.1f} M postings/s to build, {ours['bytes'] / 2**20:,.0f} MB on disk, "
-        f"opened in {ours['open_ms']:.0f} ms in a fresh process with a cold page cache (and {ours['first_ms']:.0f} ms "
-        f"to its first answer), exact for {min(shares, default=0):.1%} of the queries of every kind."
-    )
-    return text + (f" Left out: {' '.join(left_out)}" if left_out else "")
-
-
-def _row(name: str, found: dict[str, Any]) -> list[str]:
-    top, deep, long = (found["workloads"].get(kind, {}) for kind in ("top 10", "top 1000", "500 latents"))
-
-    def ms(times: dict[str, float], figure: str = "mean") -> str:
-        return f"{times[figure]:.3g}" if times else ""
-
-    def ratio(times: dict[str, float]) -> str:
-        return f"{times.get('ratio', 1):.1f}" if times else ""
-
-    kept = [found["workloads"][kind]["right"] for kind in found["workloads"]]
-    right = f"{'R ' if found.get('recall') else ''}{min(kept):.1%}" if kept else ""
-    return [
-        name,
-        *(ms(top, figure) for figure in ("mean", "p50", "p99")),
-        ratio(top),
-        right,
-        ms(deep),
-        ratio(deep),
-        ms(long),
-        ratio(long),
-        f"{found['bytes_a_posting']:.3f}",
-        f"{found['build_s']:.1f}" if found["build_s"] >= 0.1 else "",
-    ]
-
-
-def _sums(sizes: list[dict[str, Any]]) -> str:
-    """What the tables come to: against the fastest exact peer, the tail, and growth."""
-    lines = []
-    for size in sizes:
-        ours = size["lexent"]["workloads"]
-        for kind in ours:
-            rivals = [peer for peer in size["peers"] if peer["exact"] and kind in peer.get("workloads", {})]
-            if not rivals:
-                continue
-            best = min(rivals, key=lambda peer: peer["workloads"][kind]["ratio"])
-            tail = ours[kind]["p99"] / ours[kind]["mean"]
-            lines.append(
-                f"- {size['documents']:,} documents, {kind}: {best['workloads'][kind]['ratio']:.1f} times as fast as "
-                f"the fastest exact peer ({best['name']}); p99 is {tail:.1f} times the mean."
-            )
-    if len(sizes) > 1 and all("top 10" in size["lexent"]["workloads"] for size in sizes):
-        first, last = sizes[0], sizes[-1]
-        slower = last["lexent"]["workloads"]["top 10"]["mean"] / first["lexent"]["workloads"]["top 10"]["mean"]
-        lines.append(
-            f"- From {first['documents']:,} to {last['documents']:,} documents "
-            f"({last['documents'] / first['documents']:.0f} times as many) a query takes {slower:.1f} times as long."
-        )
-    return "\n".join(lines)
 
 
 # --- growth --------------------------------------------------------------------------------------------------------
@@ -206,7 +94,7 @@ def growth_text(found: dict[str, Any]) -> str:
             ]
         )
     wrong = [f"{size['documents']:,}" for size in found["sizes"] if not size["exact"]]
-    text = f"{_setting(found)}\n\n{table(head, rows)}"
+    text = f"{setting_text(found)}\n\n{table(head, rows)}"
     return text + (f"\n\nNOT EXACT at {', '.join(wrong)} documents." if wrong else "")
 
 
@@ -229,10 +117,10 @@ def write_growth(page: Path, found: dict[str, Any]) -> None:
         "nothing of it in the page cache, asks 300 queries for their 10 best documents (*cold*), and asks them again "
         f"in three rounds, of which each query's median counts. One thread.\n\n![latency and size]({plot.name})"
     )
-    _replace(page, "growth", f"{about}\n\n{growth_text(found)}")
+    replace(page, "growth", f"{about}\n\n{growth_text(found)}")
 
 
-def _replace(page: Path, name: str, text: str) -> None:
+def replace(page: Path, name: str, text: str) -> None:
     """Puts text between the markers of a page, which is begun where there is none."""
     page.parent.mkdir(parents=True, exist_ok=True)
     whole = page.read_text() if page.exists() else PAGE

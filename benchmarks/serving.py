@@ -27,8 +27,8 @@ import numpy as np
 
 from benchmarks import report
 from benchmarks.serving_load import Ask, Log, client, exchange, load
+from lexent.engine import Index
 from lexent.evaluation.collections import load as load_collection
-from lexent.search import Index
 
 K = 10
 CLIENTS = (1, 8, 32)

@@ -92,8 +92,8 @@ class Lexent(System):
         """The weights that its files stand for, by the slow twin; idf stands on the side of the queries."""
         from scipy.sparse import csr_matrix
 
-        from lexent.indexing import reference
         from lexent.indexing.segment import Codes
+        from lexent.topk import reference
 
         codes = Codes.concatenate(list(self.searcher.segments[0].unpack()))
         return csr_matrix((reference.weights(codes, RECIPE), codes.ids, codes.offsets), shape=(len(codes), SIZE))

@@ -1,10 +1,12 @@
 """Counting search over a binary index, beside the same codes with weights and beside BM25 (bm25s), in one run.
 
-    python -m benchmarks.uhd TEXTS [--passages 100000] [--docs docs/uhd-speed.md] [--json]
+    python -m benchmarks.uhd TEXTS --code [--passages 20000]
+    python -m benchmarks.uhd TEXTS [--passages 20000] [--docs docs/uhd-speed.md] [--json]
 
-The codes of passages and of queries are made once and kept in the user's cache folder, which is slow without a GPU;
-what was made stays when this is broken off. All systems are asked on one core with one thread, in rounds that
-alternate; each query's median over the rounds counts. `--synthetic` runs on made-up codes and writes no page.
+By default with the recipe and the lexicon that ship. The first command makes the codes of passages and queries on all
+cores and keeps them in the user's cache folder; what was made stays when this is broken off. In the second, all systems
+are asked on one core with one thread, in rounds that alternate; each query's median over the rounds counts.
+`--synthetic` runs on made-up codes and writes no page.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,13 +45,16 @@ Search = Callable[[int], Any]
 
 def main() -> None:
     given = arguments()
-    one_core()
+    if not given.code:
+        one_core()
     from benchmarks import uhd_report
+    from lexent.recipes import RECIPES
 
     passages, titles, answers = uhd_data.passages(given.texts, given.passages)
     queries, answers = titles[: given.queries], answers[: given.queries]
     found: dict[str, Any] = uhd_report.setting(passages, queries, cap=given.query_cap)
     parts: Iterator[Coded]
+    chosen = RECIPES["uhd"]
     if given.synthetic:
         size = given.latents or 81_920
         made = uhd_data.synthetic(len(passages), size=size, latents=given.synthetic, queries=len(queries))
@@ -60,14 +66,22 @@ def main() -> None:
         winners = [system.recipe.k_for(kind) for kind in ("document", "query")]
         folder = given.cache / "bench-uhd" / "-".join([system.lexicon.hash, *map(str, winners)])
         parts = coded(system, passages, folder, "document", size)
+        if given.code:
+            print(f"codes of {sum(len(part) for part in parts):,} passages", flush=True)
+            joined(list(coded(system, titles, folder, "query", size)))
+            return
         asked = joined(list(coded(system, titles, folder, "query", size))).first(len(queries))
         of_tokens = f"{winners[0]} winners a token, {winners[1]} of a query's"
         found["lexicon"] = f"{system.lexicon.name} ({size:,} latents, {of_tokens})"
         named = [f"--{name} {Path(path).name}" for name in ("lexicon", "recipe") if (path := getattr(given, name))]
         found["command"] += f' ARGS="{" ".join([f"--passages {given.passages}", *named])}"'
         found["coding_ms"] = coding(system, queries)
+        chosen = system.recipe
     with tempfile.TemporaryDirectory() as place:
-        ours = {name: Ours(name, recipe, size, Path(place) / name) for name, recipe in recipes(given.query_cap).items()}
+        ours = {
+            name: Ours(name, recipe, size, Path(place) / name)
+            for name, recipe in recipes(chosen, given.query_cap).items()
+        }
         columns = pack(parts, ours, size)
         for one in ours.values():
             one.open(asked)
@@ -89,9 +103,10 @@ def arguments() -> argparse.Namespace:
     home = Path(os.environ.get("LEXENT_CACHE") or Path.home() / ".cache" / "lexent")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("texts", type=Path, help="folder of texts, as benchmarks/uhd_data.py describes it")
-    parser.add_argument("--passages", type=int, default=100_000)
+    parser.add_argument("--passages", type=int, default=20_000)
     parser.add_argument("--queries", type=int, default=500)
-    parser.add_argument("--query-cap", type=int, default=100)
+    parser.add_argument("--query-cap", type=int, help="most concepts of a query; as the recipe has it by default")
+    parser.add_argument("--code", action="store_true", help="only make the codes, on all cores, and keep them")
     parser.add_argument("--recipe", default="uhd")
     parser.add_argument("--lexicon", help="name or folder; the shipped one of the recipe where it is left out")
     parser.add_argument("--latents", type=int, help="only the first so many: those of one bucket")
@@ -103,14 +118,14 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def recipes(cap: int) -> dict[str, Recipe]:
-    """The same codes counted, and with their values."""
-    from lexent.recipes import BM25, Recipe
+def recipes(chosen: Recipe, cap: int | None) -> dict[str, Recipe]:
+    """The chosen recipe, counted; and the same codes with their values. cap: of a query, else as the recipe has it."""
+    from lexent.recipes import BM25
 
-    common: Any = {"pool": "max", "power": 1.0, "query_power": None, "query_cap": cap}
+    common: Any = {"query_cap": cap or chosen.query_cap, "unit": False}
     return {
-        "counts": Recipe("counts", weighting=BM25(idf="none", formula="count"), binary=True, **common),
-        "weights": Recipe("weights", weighting=BM25(idf="none", formula="dot"), **common),
+        "counts": replace(chosen, name="counts", weighting=BM25(idf="none", formula="count"), binary=True, **common),
+        "weights": replace(chosen, name="weights", weighting=BM25(idf="none", formula="dot"), binary=False, **common),
     }
 
 
@@ -128,9 +143,7 @@ def latent(given: argparse.Namespace) -> Latent:
 
 
 def represented(system: Latent, texts: list[str], kind: Any) -> SparseVectors:
-    from lexent.pipeline import represent
-
-    return represent(texts, kind=kind, encoder=system.encoder, lexicon=system.lexicon, recipe=system.recipe)
+    return system.pipeline.represent(texts, kind=kind)
 
 
 def coded(system: Latent, texts: list[str], folder: Path, kind: Any, size: int) -> Iterator[Coded]:
@@ -181,10 +194,10 @@ class Ours:
         self.packer = Packer(size=size, recipe=recipe, folder=folder)
 
     def add(self, part: Coded) -> None:
-        from lexent.indexing import scale
+        from lexent.indexing.postings import quantisation
         from lexent.indexing.segment import Codes
 
-        codes = np.full(len(part.codes), scale.ONE, np.uint8) if self.recipe.binary else part.codes
+        codes = np.full(len(part.codes), quantisation.CODE_OF_ONE, np.uint8) if self.recipe.binary else part.codes
         began = time.perf_counter()
         self.packer.add(Codes(part.ids, codes, part.offsets))
         self.build_s += time.perf_counter() - began

@@ -96,7 +96,7 @@ def shards(
     texts: Sequence[str], folder: Path, *, kind: Kind, code: Callable[[list[str]], SparseVectors]
 ) -> Iterator[Coded]:
     """The codes of texts, SHARD texts at a time: from the folder, or made by `code`, and kept there."""
-    from lexent.indexing import scale
+    from lexent.indexing.postings import quantisation
 
     name = "passages" if kind == "document" else "queries"
     total = -(-len(texts) // SHARD)
@@ -107,10 +107,10 @@ def shards(
             print(f"coding {name}, part {number + 1} of {total}", file=sys.stderr, flush=True)
             made = code(list(part))
             own = {"values": made.values} if kind == "query" else {}  # a query is cut to its largest ones
-            _write(path, ids=made.ids, codes=scale.encode(made.values), offsets=made.offsets, **own)
+            _write(path, ids=made.ids, codes=quantisation.encode(made.values), offsets=made.offsets, **own)
         with np.load(path) as held:
             found = {key: held[key] for key in held.files}
-        values = found.get("values", scale.VALUES[found["codes"]]).astype(np.float32)
+        values = found.get("values", quantisation.CODE_VALUES[found["codes"]]).astype(np.float32)
         coded = Coded(found["ids"], found["codes"], found["offsets"], values)
         if len(coded) < len(part):
             raise SystemExit(f'"{path}" has {len(coded)} texts, not {len(part)}; remove it, to have it made again')

@@ -10,7 +10,8 @@ import pytest
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before any library reads it: no test may need a download
 
-from lexent.encoders import Encoder, load
+from lexent.encoders import Encoder
+from lexent.models import load_encoder
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -39,4 +40,4 @@ def data_dir() -> Path:
 @pytest.fixture(scope="session")
 def shared_encoder() -> Encoder:
     """The embedded default encoder, loaded once."""
-    return load()
+    return load_encoder()

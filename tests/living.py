@@ -24,8 +24,8 @@ import numpy as np
 import small
 from lexent import recipes
 from lexent.encoders import TinyEncoder
+from lexent.engine import Index
 from lexent.recipes import Recipe
-from lexent.search import Index
 from lexent.types import Document
 
 QUERIES = ["yeast dough", "night light", "king and queen of the board", "comet"]
@@ -39,7 +39,7 @@ def opened(path: Path, **settings: Any) -> Index:
 def ids(index: Index) -> list[str]:
     """The ids of all documents, in the order of the index."""
     view = index.documents
-    pairs = zip(view.stores, view.deleted, strict=True)
+    pairs = zip(view.document_stores, view.tombstones, strict=True)
     gone = [np.zeros(len(store), bool) if one is None else one.mask for store, one in pairs]
     return view.ids(np.flatnonzero(~np.concatenate([np.zeros(0, bool), *gone])).tolist())
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from lexent.coders.sae import SparseAutoencoder
-from lexent.coders.sae_config import SAEConfig
 from lexent.encoders import TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.lexicon import Concept, Concepts, Lexicon, LexiconInfo
+from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.sae.config import SAEConfig
 from lexent.types import Level
 from small import TOPICS
 

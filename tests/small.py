@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from lexent.encoders import TinyEncoder
+from lexent.engine import Index
 from lexent.lexicon import Lexicon
-from lexent.search import Index
 from lexent.types import Document
 
 TOPICS = {

@@ -11,7 +11,7 @@ from lexent.encoders import Encoder
 from lexent.evaluation.adapting import Training, train_adapter
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.comparison import compare
-from lexent.evaluation.explained import Explainer
+from lexent.studies.adapter_explanations import Explainer
 
 pytestmark = pytest.mark.data
 pytest.importorskip("ir_measures")
@@ -33,7 +33,7 @@ def part(data_dir: Path) -> Collection:
 
 @pytest.fixture(scope="module")
 def training(part: Collection, shared_encoder: Encoder) -> Training:
-    settings = TrainSettings(epochs=4, folds=2, lr=1e-3, n_negatives=7, candidates=50)
+    settings = TrainSettings(epochs=4, folds=3, lr=1e-3, n_negatives=7, candidates=50)
     return train_adapter(part, encoder=shared_encoder, settings=settings)
 
 

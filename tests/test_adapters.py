@@ -97,7 +97,7 @@ def test_one_pass_over_all_documents_equals_its_slow_twin(
     form: dict[str, Any], seed: int, cached: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not cached:
-        monkeypatch.setattr("lexent.adapters.corpus.CACHED", 0)
+        monkeypatch.setattr("lexent.adapters.corpus.CACHE_BYTES", 0)
     documents = rows(43, seed)
     documents[7] = 0  # a text of which nothing is known
     corpus = AdaptedCorpus(adapter(config(**form), documents, seed=seed), documents)
@@ -330,7 +330,7 @@ def test_the_whole_corpus_can_be_a_steps_negatives(monkeypatch: pytest.MonkeyPat
     assert len(batch.pool) == 240
     assert torch.equal(batch.pool, torch.from_numpy(examples.documents))
     assert (batch.positive.sum(dim=1) == 1).all()
-    monkeypatch.setattr(schedule, "POOL", 50)
+    monkeypatch.setattr(schedule, "MAX_POOL_DOCUMENTS", 50)
     drawn = schedule.Run(made, examples, settings, np.arange(120))._batch(np.arange(16))
     assert 50 <= len(drawn.pool) < 240
     assert (drawn.positive.sum(dim=1) == 1).all()
@@ -370,15 +370,15 @@ def test_quality_is_that_of_ir_measures() -> None:
 # --- the other methods -------------------------------------------------------------------------------------------
 
 
-def test_dime_keeps_the_dimensions_that_feedback_agrees_with() -> None:
+def test_dime_removes_the_dimensions_that_feedback_agrees_with_least() -> None:
     documents, query = rows(30), rows(1, 1)[0]
-    assert Dime(documents, 1.0).scores(query) == pytest.approx(documents @ query, abs=1e-6)
-    masked = Dime(documents, 0.5, feedback=2).query(query)
-    assert np.count_nonzero(masked) == DIM // 2
+    assert Dime(documents, 0).scores(query) == pytest.approx(documents @ query, abs=1e-6)
+    masked = Dime(documents, 0.25, feedback=2).query(query)
+    assert np.count_nonzero(masked) == 9  # a quarter of 12 is gone
     agree = query * documents[best(documents @ query, 2).positions].mean(axis=0)
-    assert set(np.flatnonzero(masked)) == set(np.argsort(-agree)[: DIM // 2])
-    with pytest.raises(InputError, match="above 0 to 1"):
-        Dime(documents, 0)
+    assert set(np.flatnonzero(masked)) == set(np.argsort(-agree)[:9])
+    with pytest.raises(InputError, match="0 to below 1"):
+        Dime(documents, 1.0)
 
 
 @pytest.mark.parametrize("layers", [0, 2, 5])
@@ -386,7 +386,7 @@ def test_learned_methods_start_as_the_base_and_learn(layers: int) -> None:
     def make() -> Any:
         return Hypencoder(DIM, layers=layers, width=8, hidden=16) if layers else SearchAdaptor(DIM, hidden=16)
 
-    examples, query = lesson(), rows(1, 2)[0]
+    examples, query = lesson(240), rows(1, 2)[0]
     search = HypencoderSearch.of if layers else ResidualSearch.of
     torch.manual_seed(0)
     start = search(make().eval(), examples.documents)

@@ -13,12 +13,13 @@ import small
 from commands import data, good, run
 from lexent import recipes
 from lexent.encoders import Encoder, TinyEncoder
+from lexent.engine import Index
 from lexent.errors import InputError
 from lexent.evaluation.collections import load
 from lexent.explain import AlignedToken, why
 from lexent.explain.highlight import highlights
 from lexent.lexicon import Lexicon
-from lexent.search import Hit, Index
+from lexent.search import Hit
 
 QUERIES = ["night light queen", "the king and the board", "comet", "dough"]
 
@@ -81,12 +82,9 @@ def test_tokens_are_named_and_placed(index: Index) -> None:
 
 def test_the_best_token_is_best(index: Index) -> None:
     """Against products of the codes of all tokens, from the encoder anew."""
-    from lexent.pipeline import coded
-
-    parts: dict[str, Any] = {"encoder": index.encoder, "lexicon": index.lexicon, "recipe": index.recipe}
 
     def dense(text: str, kind: Any) -> Any:
-        codes = next(coded([text], kind=kind, **parts)).codes
+        codes = next(index.view.pipeline.coded([text], kind=kind)).codes
         rows = np.zeros((len(codes.ids), index.lexicon.size))
         np.put_along_axis(rows, codes.ids.astype(np.int64), codes.values, axis=1)
         return rows

@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import small
 from lexent.errors import ArtifactError, InputError
 from lexent.evaluation.systems import Latent
-from lexent.indexing import bare, reference, scale
-from lexent.indexing.segment import UNPACKED, Codes, Deleted, Packer, Segment
+from lexent.indexing.postings import binary_postings, quantisation
+from lexent.indexing.segment import MAX_PROBED_DOCUMENTS, Codes, Packer, Segment, Tombstones
 from lexent.recipes import BM25, Recipe, retuned
-from lexent.search.searcher import FEW, Searcher
+from lexent.search.searcher import MAX_ALLOWED_TO_PROBE, Searcher
+from lexent.topk import counting, reference
 from lexent.types import SparseVectors
 from lexent.weighting import as_query
 from test_kernels import SIZE, csr, documents, queries, same
@@ -32,7 +33,7 @@ RECIPE = Recipe(
 def binary(seed: int, n: int, size: int = SIZE) -> Codes:
     """Documents whose latents are rare, common and everywhere, without values."""
     codes = documents(seed, n, size)
-    return replace(codes, codes=np.full(len(codes.ids), scale.ONE, np.uint8))
+    return replace(codes, codes=np.full(len(codes.ids), quantisation.CODE_OF_ONE, np.uint8))
 
 
 def packed(codes: Codes, *, size: int = SIZE, chunk: int = 65_536) -> Segment:
@@ -41,18 +42,18 @@ def packed(codes: Codes, *, size: int = SIZE, chunk: int = 65_536) -> Segment:
     return packer.segment()
 
 
-def equal(asked: SparseVectors, weight: float = 0.7) -> SparseVectors:
+def equal(query_vectors: SparseVectors, weight: float = 0.7) -> SparseVectors:
     """The queries with one weight for all that is not 0."""
-    return replace(asked, values=np.where(asked.values != 0, np.float32(weight), np.float32(0)))
+    return replace(query_vectors, values=np.where(query_vectors.values != 0, np.float32(weight), np.float32(0)))
 
 
-def alike(asked: SparseVectors, n: int) -> SparseVectors:
+def alike(query_vectors: SparseVectors, n: int) -> SparseVectors:
     """The queries with n different weights, and with 0 where they had it."""
-    some = (0.3 + 0.17 * (asked.ids % n)).astype(np.float32)
-    return replace(asked, values=np.where(asked.values != 0, some, np.float32(0)))
+    some = (0.3 + 0.17 * (query_vectors.ids % n)).astype(np.float32)
+    return replace(query_vectors, values=np.where(query_vectors.values != 0, some, np.float32(0)))
 
 
-def forms(segment: Segment) -> set[int]:
+def encodings(segment: Segment) -> set[int]:
     return set((segment.arrays["records"][:, 0] & 3).tolist())
 
 
@@ -68,7 +69,9 @@ def test_what_is_packed_can_be_unpacked(seed: int, n: int, chunk: int) -> None:
     np.testing.assert_array_equal(again.ids, codes.ids)
     np.testing.assert_array_equal(again.codes, codes.codes)
     np.testing.assert_array_equal(again.offsets, codes.offsets)
-    np.testing.assert_array_equal(segment.lengths, np.diff(codes.offsets))  # the value of each concept is 1
+    np.testing.assert_array_equal(
+        quantisation.decode_lengths(segment.lengths), np.diff(codes.offsets)
+    )  # the value of each concept is 1
     df = np.zeros(SIZE, np.int64)
     segment.add_df(df)
     np.testing.assert_array_equal(df, np.bincount(codes.ids, minlength=SIZE))
@@ -76,33 +79,43 @@ def test_what_is_packed_can_be_unpacked(seed: int, n: int, chunk: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(gaps=st.lists(st.sampled_from([1, 2, 100, 253, 254, 255, 256, 509, 510, 511, 5000]), min_size=1, max_size=400))
+@example(gaps=[100] * 400)  # more bits of blocks than a word has
 def test_any_distance_between_documents(gaps: list[int]) -> None:
-    """Each form packs them, not only the smallest."""
+    """Each encoding packs them, not only the smallest."""
     numbers = np.cumsum(gaps) - 1
     numbers = numbers[numbers < 65_536].astype(np.uint16)
     n, n_documents = len(numbers), int(numbers[-1]) + 1
     sizes = {
-        bare.PLAIN: 2 * n,
-        bare.BLOCKS: n + (n + bare.blocks_of(n_documents) + 7) // 8,
-        bare.STEPS: bare._size_in_steps(numbers),
-        bare.BITMAP: bare.bitmap_bytes(n_documents),
+        binary_postings.BINARY_DOC_IDS: 2 * n,
+        binary_postings.BINARY_BLOCKS: n + (n + binary_postings.n_blocks(n_documents) + 7) // 8,
+        binary_postings.BINARY_GAPS: binary_postings._size_in_gaps(numbers),
+        binary_postings.BINARY_BITMAP: binary_postings.bitmap_bytes(n_documents),
     }
-    for form, size in sizes.items():
-        if form == bare.BLOCKS and n < bare.FEWEST:
+    for encoding, size in sizes.items():
+        if encoding == binary_postings.BINARY_BLOCKS and n < binary_postings.BLOCKS_MIN_DOCUMENTS:
             continue
         data = np.zeros(size + 64, np.uint8)
         places, starts = np.array([0, size]), np.array([0, n])
-        bare.fill(starts, numbers, np.zeros(1, np.uint32), np.array([form], np.uint8), places, n_documents, data)
-        row = np.array([form, n if form in (bare.PLAIN, bare.BLOCKS) else 0, 0, size])
-        out = np.empty(bare.MOST, np.uint16)
-        np.testing.assert_array_equal(out[: bare.read(data, row, out)], numbers)
+        binary_postings.write(
+            starts, numbers, np.zeros(1, np.uint32), np.array([encoding], np.uint8), places, n_documents, data
+        )
+        row = np.array(
+            [encoding, n if encoding in (binary_postings.BINARY_DOC_IDS, binary_postings.BINARY_BLOCKS) else 0, 0, size]
+        )
+        out = np.empty(binary_postings.MAX_LIST_ENTRIES, np.uint16)
+        np.testing.assert_array_equal(out[: binary_postings.decode(data, row, out)], numbers)
         there = set(numbers.tolist())
         for document in {0, *(min(max(number + step, 0), n_documents - 1) for number in there for step in (-1, 0, 1))}:
-            assert bare.holds(data, row, document) == (document in there)
+            assert binary_postings.contains(data, row, document) == (document in there)
+        for kind in (np.uint8, np.uint16):
+            counts = np.zeros(65_536, kind)
+            counting.count_list(data, row, counts)
+            np.testing.assert_array_equal(np.flatnonzero(counts), numbers)
+            assert counts.max() == 1
 
 
 def test_lists_take_all_four_forms() -> None:
-    assert forms(packed(binary(1, 30_000, 400), size=400)) == {0, 1, 2, 3}
+    assert encodings(packed(binary(1, 30_000, 400), size=400)) == {0, 1, 2, 3}
 
 
 def test_many_lists_take_little_more_than_a_byte_a_posting() -> None:
@@ -113,18 +126,18 @@ def test_many_lists_take_little_more_than_a_byte_a_posting() -> None:
     owners, ids = np.concatenate(rows), np.repeat(np.arange(size, dtype=np.int32), [len(row) for row in rows])
     order = np.lexsort((ids, owners))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n))])
-    segment = packed(Codes(ids[order], np.full(len(ids), scale.ONE, np.uint8), offsets), size=size)
+    segment = packed(Codes(ids[order], np.full(len(ids), quantisation.CODE_OF_ONE, np.uint8), offsets), size=size)
     assert segment.bytes / segment.n_postings < 1.26
-    assert len(forms(segment)) > 2
+    assert len(encodings(segment)) > 2
 
 
 def test_more_than_a_chunk_can_say_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = binary(3, 1000)
-    whole, asked = packed(codes), equal(queries(3, 3, SIZE))
-    monkeypatch.setattr(bare, "ROOM", len(whole.arrays["codes"]) // 3)
+    whole, query_vectors = packed(codes), equal(queries(3, 3, SIZE))
+    monkeypatch.setattr(binary_postings, "MAX_CHUNK_BYTES", len(whole.arrays["codes"]) // 3)
     split = packed(codes)
     assert len(split.arrays["chunks"]) == 5
-    one, other = (Searcher([segment], RECIPE, size=SIZE).top_weighted(asked, 20) for segment in (whole, split))
+    one, other = (Searcher([segment], RECIPE, size=SIZE).top_weighted(query_vectors, 20) for segment in (whole, split))
     np.testing.assert_array_equal(one.positions, other.positions)
     np.testing.assert_array_equal(one.scores, other.scores)
 
@@ -134,10 +147,10 @@ def test_a_cap_keeps_the_largest_values() -> None:
     vectors = csr([{1: 0.1110, 2: 0.1112, 3: 0.1111, 4: 0.1113}])
     codes = Codes.of(vectors, replace(RECIPE, document_cap=2))
     assert codes.ids.tolist() == [2, 4]
-    assert codes.codes.tolist() == [scale.ONE] * 2
-    asked = as_query(vectors, replace(RECIPE, query_cap=3))
-    assert asked.ids.tolist() == [2, 3, 4]
-    assert asked.values.tolist() == [1.0] * 3
+    assert codes.codes.tolist() == [quantisation.CODE_OF_ONE] * 2
+    query_vectors = as_query(vectors, replace(RECIPE, query_cap=3))
+    assert query_vectors.ids.tolist() == [2, 3, 4]
+    assert query_vectors.values.tolist() == [1.0] * 3
 
 
 # --- search ------------------------------------------------------------------------------------------------------
@@ -153,20 +166,20 @@ def test_a_cap_keeps_the_largest_values() -> None:
 )
 def test_top(seed: int, n: int, k: int, chunk: int, weights: int) -> None:
     """Counts, and weights that differ: a few, as of buckets and by steering, or all."""
-    codes, asked = binary(seed, n), alike(queries(seed, 4, SIZE), weights)
-    found = Searcher([packed(codes, chunk=chunk)], RECIPE, size=SIZE).top_weighted(asked, k)
-    for row in range(len(asked)):
-        same((found.positions[row], found.scores[row]), reference.top(codes, RECIPE, *asked.of(row), k=k))
+    codes, query_vectors = binary(seed, n), alike(queries(seed, 4, SIZE), weights)
+    found = Searcher([packed(codes, chunk=chunk)], RECIPE, size=SIZE).top_weighted(query_vectors, k)
+    for row in range(len(query_vectors)):
+        same((found.positions[row], found.scores[row]), reference.top(codes, RECIPE, *query_vectors.of(row), k=k))
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 800), k=st.sampled_from([1, 10, 1000]))
 def test_top_with_negative_weights(seed: int, n: int, k: int) -> None:
-    codes, asked = binary(seed, n), queries(seed, 2, SIZE, signs=True)
+    codes, query_vectors = binary(seed, n), queries(seed, 2, SIZE, signs=True)
     searcher = Searcher([packed(codes)], RECIPE, size=SIZE)
-    for vectors in (asked, equal(asked, -1.0)):
+    for vectors in (query_vectors, equal(query_vectors, -1.0)):
         found = searcher.top_weighted(vectors, k)
-        for row in range(len(asked)):
+        for row in range(len(query_vectors)):
             same((found.positions[row], found.scores[row]), reference.top(codes, RECIPE, *vectors.of(row), k=k))
 
 
@@ -187,16 +200,16 @@ def test_segments_deletions_and_filters(
     parts = [packed(codes.slice(start, stop)) for start, stop in pairwise(edges)]
     dead, allowed = random.random(n) < gone, random.random(n) < share
     masks = [dead[start:stop] for start, stop in pairwise(edges)]
-    deleted = [Deleted.of(part, mask) if mask.any() else None for part, mask in zip(parts, masks, strict=True)]
-    searcher = Searcher(parts, RECIPE, size=SIZE, deleted=deleted)
-    asked = alike(queries(seed, 3, SIZE), weights)
+    tombstones = [Tombstones.of(part, mask) if mask.any() else None for part, mask in zip(parts, masks, strict=True)]
+    searcher = Searcher(parts, RECIPE, size=SIZE, tombstones=tombstones)
+    query_vectors = alike(queries(seed, 3, SIZE), weights)
     some = [allowed[start:stop] for start, stop in pairwise(edges)]
     for found, live in (
-        (searcher.top_weighted(asked, 20), ~dead),
-        (searcher.top_weighted(asked, 20, allowed=some), ~dead & allowed),
+        (searcher.top_weighted(query_vectors, 20), ~dead),
+        (searcher.top_weighted(query_vectors, 20, allowed=some), ~dead & allowed),
     ):
-        for row in range(len(asked)):
-            expected = reference.top(codes, RECIPE, *asked.of(row), k=20, allowed=live)
+        for row in range(len(query_vectors)):
+            expected = reference.top(codes, RECIPE, *query_vectors.of(row), k=20, allowed=live)
             same((found.positions[row], found.scores[row]), expected)
     owners = np.repeat(np.arange(n), np.diff(codes.offsets))
     np.testing.assert_array_equal(searcher.df, np.bincount(codes.ids[~dead[owners]], minlength=SIZE))
@@ -206,7 +219,7 @@ def test_segments_deletions_and_filters(
 
 def test_a_full_chunk_and_one_more() -> None:
     n = 65_537
-    codes = Codes(np.zeros(n, np.int32), np.full(n, scale.ONE, np.uint8), np.arange(n + 1))
+    codes = Codes(np.zeros(n, np.int32), np.full(n, quantisation.CODE_OF_ONE, np.uint8), np.arange(n + 1))
     segment = packed(codes)
     assert segment.arrays["chunks"][:, 0].tolist() == [0, 65_536, n]
     assert sum(map(len, segment.unpack())) == n
@@ -216,16 +229,16 @@ def test_a_full_chunk_and_one_more() -> None:
 
 @pytest.mark.parametrize("length", [255, 256, 600])
 def test_queries_of_many_concepts(length: int) -> None:
-    """All of which some document has: its count is the highest that 8 bits can say, and more."""
+    """All of which some document has: its count is the highest that fits 8 bits, and more."""
     size, codes = 700, binary(5, 2000, 700)
     every = csr([dict.fromkeys(range(size), 1.0)], size=size)
     codes = Codes.concatenate([codes, Codes.of(every, RECIPE)])
     searcher = Searcher([packed(codes, size=size)], RECIPE, size=size)
-    asked = csr([dict.fromkeys(range(length), 1.0)], size=size)
+    query_vectors = csr([dict.fromkeys(range(length), 1.0)], size=size)
     for k in (1, 10, 500):
-        found = searcher.top_weighted(asked, k)
+        found = searcher.top_weighted(query_vectors, k)
         assert (found.positions[0, 0], found.scores[0, 0]) == (2000, length)
-        same((found.positions[0], found.scores[0]), reference.top(codes, RECIPE, *asked.of(0), k=k))
+        same((found.positions[0], found.scores[0]), reference.top(codes, RECIPE, *query_vectors.of(0), k=k))
 
 
 def test_equal_counts_stand_in_the_order_of_the_documents() -> None:
@@ -237,9 +250,9 @@ def test_equal_counts_stand_in_the_order_of_the_documents() -> None:
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 500))
 def test_contributions_sum_to_the_score(seed: int, n: int) -> None:
-    codes, asked = binary(seed, n), queries(seed, 1, SIZE, signs=seed % 2 == 0)
+    codes, query_vectors = binary(seed, n), queries(seed, 1, SIZE, signs=seed % 2 == 0)
     searcher = Searcher([packed(codes, chunk=100)], RECIPE, size=SIZE)
-    for vectors in (asked, equal(asked, 1.0)):
+    for vectors in (query_vectors, equal(query_vectors, 1.0)):
         scores, matched = searcher.scores(*vectors.of(0))
         expected, expected_matched = reference.scores(codes, RECIPE, *vectors.of(0))
         np.testing.assert_array_equal(scores, expected)
@@ -250,7 +263,7 @@ def test_contributions_sum_to_the_score(seed: int, n: int) -> None:
             assert set(weights.tolist()) <= {0.0, 1.0}
 
 
-@pytest.mark.parametrize("n", [3, UNPACKED + 1])
+@pytest.mark.parametrize("n", [3, MAX_PROBED_DOCUMENTS + 1])
 def test_documents_by_position(n: int) -> None:
     codes = binary(6, 30_000, 400)
     segment = packed(codes, size=400, chunk=20_000)
@@ -263,11 +276,13 @@ def test_documents_by_position(n: int) -> None:
 
 
 def test_few_allowed_documents_are_scored_one_by_one() -> None:
-    codes, asked = binary(4, 2000), equal(queries(4, 1, SIZE))
+    codes, query_vectors = binary(4, 2000), equal(queries(4, 1, SIZE))
     allowed = np.zeros(2000, np.bool_)
-    allowed[np.random.default_rng(0).permutation(2000)[:FEW]] = True
-    found = Searcher([packed(codes, chunk=300)], RECIPE, size=SIZE).top_weighted(asked, 10, allowed=[allowed])
-    same((found.positions[0], found.scores[0]), reference.top(codes, RECIPE, *asked.of(0), k=10, allowed=allowed))
+    allowed[np.random.default_rng(0).permutation(2000)[:MAX_ALLOWED_TO_PROBE]] = True
+    found = Searcher([packed(codes, chunk=300)], RECIPE, size=SIZE).top_weighted(query_vectors, 10, allowed=[allowed])
+    same(
+        (found.positions[0], found.scores[0]), reference.top(codes, RECIPE, *query_vectors.of(0), k=10, allowed=allowed)
+    )
 
 
 # --- hostile files -----------------------------------------------------------------------------------------------
@@ -286,25 +301,25 @@ def test_hostile_arrays_give_an_answer_or_an_error_never_a_crash(seed: int, name
     array.reshape(-1)[some] = random.integers(0, np.iinfo(array.dtype).max, len(some), dtype=array.dtype, endpoint=True)
     array.setflags(write=False)
     hostile = Segment({**segment.arrays, name: array}, 200)
-    searcher, asked = Searcher([hostile], RECIPE, size=200), queries(seed, 2, 200)
+    searcher, query_vectors = Searcher([hostile], RECIPE, size=200), queries(seed, 2, 200)
     few = np.arange(3000) % 100 == 0
     attempts: list[Any] = [
-        lambda: searcher.top_weighted(asked, 10),
-        lambda: searcher.top_weighted(equal(asked), 10),
-        lambda: searcher.top_weighted(alike(asked, 3), 10),
-        lambda: searcher.top_weighted(equal(asked), 10, allowed=[few]),
-        lambda: searcher.scores(*asked.of(0)),
-        lambda: searcher.document_weights(5, asked.of(0)[0]),
+        lambda: searcher.top_weighted(query_vectors, 10),
+        lambda: searcher.top_weighted(equal(query_vectors), 10),
+        lambda: searcher.top_weighted(alike(query_vectors, 3), 10),
+        lambda: searcher.top_weighted(equal(query_vectors), 10, allowed=[few]),
+        lambda: searcher.scores(*query_vectors.of(0)),
+        lambda: searcher.document_weights(5, query_vectors.of(0)[0]),
         lambda: hostile.documents(np.array([5, 1005, 2999])),
         lambda: list(hostile.unpack()),
-        lambda: Deleted.of(hostile, np.ones(3000, np.bool_)),
+        lambda: Tombstones.of(hostile, np.ones(3000, np.bool_)),
     ]
     for attempt in attempts:
         with suppress(ArtifactError):
             attempt()
-    scratch = searcher._borrow()
-    assert not scratch.narrow.any()
-    assert not scratch.scores.any()
+    workspace = searcher._borrow_workspace()
+    assert not workspace.counts_8bit.any()
+    assert not workspace.accumulators.any()
 
 
 def test_a_list_outside_its_chunk_is_refused() -> None:

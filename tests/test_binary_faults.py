@@ -13,7 +13,7 @@ import damage
 import living
 import small
 from lexent.errors import ArtifactError
-from lexent.indexing import verify
+from lexent.indexing.manifest import verify
 from living import Model, opened
 from test_binary import RECIPE
 from test_faults import flipped, kill_and_look, killed_at_steps, names

@@ -12,15 +12,15 @@ import pytest
 
 from commands import data, run
 from lexent import recipes
-from lexent.encoders import load as load_encoder
 from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.evaluation import Collection, bucket_training, tuning
-from lexent.evaluation.bucket_training import DEPTH, Lessons, learn, lessons_of
+from lexent.evaluation.bucket_training import TRAINING_DEPTH, Lessons, learn, lessons_of
 from lexent.evaluation.systems import Bench, Latent
 from lexent.evaluation.trials import Trials
 from lexent.lexicon import load
 from lexent.lexicon.bucket_weights import FILE, BucketWeights, features
-from lexent.lexicon.uhd import train_uhd
+from lexent.models import load_encoder
+from lexent.training.uhd.train import train_uhd
 from small import documents
 from test_encoders import small_model
 from test_tuning import collection
@@ -69,6 +69,50 @@ def test_what_a_query_is_about_decides_where_that_pays() -> None:
     assert np.abs(strict.rows).max() < 1e-2  # nothing but the fixed weights is left
 
 
+def noise(n: int = 40, *, seed: int = 0) -> Lessons:
+    """Queries whose features say nothing about their documents."""
+    draw = np.random.default_rng(seed)
+    scores, gains = draw.random((n, 12, 2)).astype(np.float32), np.zeros((n, 12), np.float32)
+    scores[:, 0] += 0.25
+    gains[:, 0] = 1
+    return Lessons(draw.standard_normal((n, 8)).astype(np.float32), scores, gains, np.ones(n))
+
+
+def test_the_penalty_is_not_chosen_by_what_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_training, "WEIGHT_STEPS", 10)
+    reported, best = [], []
+    for seed in range(3):
+        lessons, fold = noise(seed=seed), np.arange(40) % bucket_training.FOLDS
+        alone = []
+        for penalty in (0.0, 0.3):
+            monkeypatch.setattr(bucket_training, "PENALTIES", (penalty,))
+            alone.append(bucket_training._learned(lessons, fold, 2, None).values["predicted"])
+        monkeypatch.setattr(bucket_training, "PENALTIES", (0.0, 0.3))
+        reported.append(bucket_training._learned(lessons, fold, 2, None).values["predicted"])
+        best.append(max(alone))
+    assert np.mean(reported) < np.mean(best)  # where the reported queries choose, both are the same
+
+
+def test_weights_of_a_fold_do_not_depend_on_its_own_judgements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_training, "WEIGHT_STEPS", 10)
+    monkeypatch.setattr(bucket_training, "PENALTIES", (0.0, 0.3))
+    lessons, fold = told_apart(60), np.arange(60) % bucket_training.FOLDS
+    other = lessons.gains.copy()
+    other[fold == 0] = np.roll(other[fold == 0], 1, axis=1)
+    before = bucket_training._held_out(lessons, fold)
+    after = bucket_training._held_out(replace(lessons, gains=other), fold)
+    for one, two in zip(before, after, strict=True):
+        assert (one[fold == 0] == two[fold == 0]).all()
+    assert not (before[1][fold == 1] == after[1][fold == 1]).all()
+
+
+def test_judgements_that_no_candidate_meets_teach_nothing() -> None:
+    lessons = replace(noise(), gains=np.zeros((40, 12), np.float32))
+    found = bucket_training._learned(lessons, np.arange(40) % bucket_training.FOLDS, 2, None)
+    assert found.predictor is None
+    assert set(found.values.values()) == {0.0}
+
+
 def test_the_grid_finds_the_weights_that_were_right() -> None:
     draw = np.random.default_rng(0)
     scores = draw.random((50, 20, 3)).astype(np.float32)
@@ -83,7 +127,7 @@ def test_the_grid_finds_the_weights_that_were_right() -> None:
 
 def test_equal_weights_give_what_the_engine_gives(lexicon: Path) -> None:
     given, used = collection(), system(lexicon)
-    assert len(given.documents) <= DEPTH
+    assert len(given.documents) <= TRAINING_DEPTH
     lessons = lessons_of(used, given)
     trials = Trials(used, given, measures="nDCG@10")
     for weights in ((1.0, 1.0), (0.33, 1.0), (1.0, 0.0)):
@@ -133,7 +177,7 @@ def test_weights_are_bounded_and_saved(lexicon: Path, tmp_path: Path) -> None:
 
 
 def test_a_search_with_predicted_weights_sums_up(lexicon: Path, tmp_path: Path) -> None:
-    from lexent.search import Index
+    from lexent.engine import Index
 
     rows = np.random.default_rng(1).standard_normal((66, 2)).astype(np.float32)
     folder = load(lexicon).weighing(BucketWeights(rows, np.zeros(2, np.float32))).save(tmp_path / "weighed")

@@ -127,7 +127,8 @@ def test_bad_boost(place: Path, boost: str) -> None:
 
 
 def test_negative_k(place: Path) -> None:
-    fails("search", place / "docs.lexent", "dough", "-k", "-1", code=2, says="allowed: 0 or more")
+    fails("search", place / "docs.lexent", "dough", "-k", "-1", code=2, says="k is -1; allowed: 1 or more")
+    fails("search", place / "docs.lexent", "dough", "-k", "0", code=2, says="k is 0; allowed: 1 or more")
 
 
 def test_unknown_document(place: Path) -> None:
@@ -140,7 +141,7 @@ def test_unknown_document(place: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        (["--k1", "-1"], "k1 is -1.0; allowed: 0 or more"),
+        (["--k1", "-1"], "k1 is -1.0; allowed: from 0 to 1,000"),
         (["--idf", "best"], "allowed: lucene"),
         (["--recipe", "latent-term"], 'did you mean "latent-terms"?'),
         (["--prune", "2"], "prune is 2.0"),
@@ -168,7 +169,7 @@ def test_bad_training_settings(place: Path, tmp_path: Path) -> None:
     words = ("train", place / "docs.jsonl", "--out", tmp_path / "x", "--encoder", "tiny")
     fails(*words, "--bits", "7", code=2, says="allowed: 8, 32")
     fails(*words, "--sample", "0", code=2, says="sample is 0")
-    fails(*words, "--latents", "4", "--k", "9", code=2, says="k is 9")
+    fails(*words, "--latents", "4", "--sae-k", "9", code=2, says="k is 9")
 
 
 # --- artefacts ---------------------------------------------------------------------------------------------------
@@ -281,13 +282,15 @@ def wait_for(happened: Callable[[], bool], *, seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-def test_interrupted_training_says_how_to_go_on(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_interrupted_early_says_that_nothing_is_kept(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lexent.lexicon.train.train", interrupted)
+    monkeypatch.setattr("lexent.training.reconstruction.train.train", interrupted)
     words = ("train", place / "docs.jsonl", "--out", tmp_path / "x", "--encoder", "tiny")
-    fails(*words, code=130, says="type the same command again")
+    fails(*words, code=130, says="the same command starts from the beginning")
 
 
 @pytest.mark.parametrize(
@@ -310,7 +313,7 @@ def test_what_nobody_foresaw(
     def broken(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("lexent.search.Index.search", broken)
+    monkeypatch.setattr("lexent.engine.Index.search", broken)
     fails("search", place / "docs.lexent", "dough", code=code, says=says)
 
 
@@ -337,3 +340,8 @@ def test_changes_that_cannot_be(copy: Path, place: Path) -> None:
     fails("index", place / "docs.jsonl", "--out", copy.parent / "x", "--memory", "lots", code=2, says="write it as 2GB")
     fails("search", copy, "dough", "--filter", "yaer>3", code=2, says='no document has the field "yaer"; fields: year')
     fails("search", copy, "dough", "--filter", "year=abc", code=2, says='"year" holds number values, not text ones')
+
+
+@pytest.mark.parametrize("words", [("search", "x", "q"), ("index", "x"), ("train", "x", "--out", "y")])
+def test_an_option_that_was_renamed_says_what_to_write(words: tuple[str, ...]) -> None:
+    fails(*words, "--k", "5", code=2, says="write -k for the number of hits, --sae-k for the latents of a state")

@@ -13,11 +13,11 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lexent.coders.first_pass import FirstPass
-from lexent.coders.sae import CONFIG, WEIGHTS, SparseAutoencoder
-from lexent.coders.sae_config import SAEConfig
-from lexent.coders.topk import top_latents
 from lexent.errors import ArtifactError, InputError
+from lexent.sae.autoencoder import CONFIG, WEIGHTS, SparseAutoencoder
+from lexent.sae.config import SAEConfig
+from lexent.sae.first_pass import FirstPass
+from lexent.sae.top_latents import top_latents
 from lexent.types import States
 
 
@@ -117,7 +117,7 @@ def test_first_pass_where_rounding_turns_the_order_around() -> None:
 
 @pytest.mark.parametrize("eight_bits", [False, True])
 def test_first_pass_equals_the_plain_way_of_the_autoencoder(eight_bits: bool) -> None:
-    from lexent.coders.sae import _encode_plainly
+    from lexent.sae.autoencoder import _encode_plainly
 
     sae = random_sae(48, 5000, tied=True)
     sae = sae.quantised() if eight_bits else sae

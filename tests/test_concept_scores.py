@@ -17,21 +17,22 @@ from http_server import Answer, said, server
 from lexent.encoders import Encoder, TinyEncoder
 from lexent.errors import InputError, MismatchError, NotFoundError
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.naming import Named, Option, Outcome, Question, grade
-from lexent.evaluation.naming.controls import BLOCK, exchanged
-from lexent.evaluation.naming.exam import Plan, prepare, report
-from lexent.evaluation.naming.grades import auc, credit, interval, paired
-from lexent.evaluation.naming.judges import EmbeddingJudge, WordsJudge, terms
-from lexent.evaluation.naming.model_judge import ModelJudge, prompts, scores
-from lexent.evaluation.naming.passages import Weigher
-from lexent.evaluation.naming.simulation import simulations
-from lexent.evaluation.naming.uniqueness import uniqueness
-from lexent.evaluation.naming.worksheets import export, score
 from lexent.lexicon import Concepts, Lexicon
 from lexent.lexicon.activations import observe
 from lexent.lexicon.endpoint import Completion, Endpoint
 from lexent.lexicon.evidence import is_held_out
 from lexent.lexicon.replies import Replies
+from lexent.studies.naming import Named, Option, Outcome, Question, grade
+from lexent.studies.naming.controls import CONCEPTS_PER_BLOCK, exchanged
+from lexent.studies.naming.exam import Plan, prepare, report
+from lexent.studies.naming.grades import auc, credit, interval, paired
+from lexent.studies.naming.judges import EmbeddingJudge, WordsJudge, terms
+from lexent.studies.naming.model_judge import ModelJudge, prompts, scores
+from lexent.studies.naming.passages import Weigher
+from lexent.studies.naming.questions import SETTINGS
+from lexent.studies.naming.simulation import simulations
+from lexent.studies.naming.uniqueness import uniqueness
+from lexent.studies.naming.worksheets import export, score
 from lexent.types import Document, Level
 
 ENCODER = TinyEncoder()
@@ -74,7 +75,7 @@ def test_intervals() -> None:
     low, high = interval(values, of_shares=False)
     assert high - low == pytest.approx(2 * 1.96 * 0.1 / 20, rel=0.1)
     assert paired(values, values) == 1.0
-    assert paired(values, values - 0.1) == 0.0
+    assert paired(values, values - 0.1) is None
     assert paired(values[:1], values[:1]) is None
 
 
@@ -106,7 +107,7 @@ def test_wrong_names_come_from_concepts_of_like_frequency() -> None:
     for concept, name in found.items():
         other = int(name.split()[1])
         assert other != concept
-        assert abs(counts[other] - counts[concept]) <= 2 * BLOCK
+        assert abs(counts[other] - counts[concept]) <= 2 * CONCEPTS_PER_BLOCK
     assert found == exchanged(names, counts)
     assert found != exchanged(names, counts, seed=1)
     assert set(exchanged(["same", "same"], np.array([3, 3])).values()) == {""}
@@ -285,14 +286,42 @@ def test_simulation_asks_what_its_settings_say() -> None:
             if rank[first] < rank[second] and _setting(first, second, rank, relevant) == one.group
         ]
         assert fits, one
+        asked = observe([one.query], encoder=ENCODER, lexicon=lexicon).concepts_of([0])[0]
+        assert [each.name for each in one.concepts] == [lexicon.label(at) for at, _ in weigher.strongest(*asked)]
         assert [len(option.concepts) for option in pair.control.options] == [len(o.concepts) for o in one.options]
+        assert len(pair.control.concepts) == len(one.concepts) > 0
+        both = zip(pair.control.concepts, one.concepts, strict=True)
+        assert all(wrong.name != true.name for wrong, true in both)
     outcome = by_task(grade(pairs, WordsJudge(TEXTS)))["simulation"]
     assert outcome.value > outcome.control
 
 
 def _setting(higher: int, lower: int, rank: Any, relevant: set[int]) -> str:
-    parts = sorted(f"{'R' if at in relevant else 'NR'}@{'P' if rank[at] < 20 else 'N'}" for at in (higher, lower))
-    return "-".join(sorted(parts, key=lambda part: part.startswith("NR")))
+    """R and NR: retrieved or not. P and N: positive or negative."""
+    return "-".join(f"{'R' if rank[at] < 20 else 'NR'}@{'P' if at in relevant else 'N'}" for at in (higher, lower))
+
+
+def test_simulation_counts_a_thousand_documents_as_retrieved() -> None:
+    given, lexicon = collection(), named.lexicon()
+    seen = observe(TEXTS, encoder=ENCODER, lexicon=lexicon)
+    settings = {"weigher": Weigher.of(lexicon, seen), "encoder": ENCODER, "n": 8}
+    controls = exchanged(named.WORDS, seen.counts)
+    small = simulations(given, controls, **settings)
+    assert {pair.question.group for pair in small} == {"R@P-R@P"}, "all 200 documents are retrieved"
+    more = [Document(f"e{number}", text) for number, text in enumerate(named.texts(1300, length=4))]
+    large = replace(given, documents=[*given.documents, *more])
+    assert {pair.question.group for pair in simulations(large, controls, **settings)} == set(SETTINGS)
+
+
+@pytest.mark.parametrize("judge", [WordsJudge(TEXTS), EmbeddingJudge(ENCODER)])
+def test_judges_read_the_concepts_of_the_query(judge: Any) -> None:
+    options = (Option(concepts=(Named("comet planet"),)), Option(concepts=(Named("dough flour"),)))
+    for concepts, right in (((Named("dough oven flour"),), 1), ((Named("comet orbit planet"),), 0)):
+        one = Question("simulation", options, (right,), "R@P-R@P", query="words that stand nowhere", concepts=concepts)
+        (found,) = judge.judge([one])
+        assert credit(one, found) == 1
+    (prompt,) = prompts(one)
+    assert "comet orbit planet" in prompt.messages[1]["content"]
 
 
 # --- a language model as judge -----------------------------------------------------------------------------------
@@ -508,11 +537,15 @@ def test_score_several_lexicons(place: Path) -> None:
         detection = next(row for row in one["outcomes"] if row["task"] == "detection" and row["group"] == "all")
         assert detection["value"] > detection["control"] + 0.2
         assert one["uniqueness"]["distinct"] == 1.0
+    settings = ("--tasks", "simulation", "--judges", "words", "--questions", 5)
+    result = good("concepts", "score", place / "beir", "--lexicon", place / "tokens", *settings)
+    assert "no question of R@P-NR@P and R@N-NR@P" in result.stderr
+    assert "all 400 documents are among the first 1,000; a smaller depth: --top 40" in result.stderr
 
 
 def test_score_at_several_k(place: Path) -> None:
     words = ("concepts", "score", place / "beir", "--lexicon", place / "pooled", "--tasks", "detection")
-    found = data(*words, "--k", 2, "--k", 3, "--judges", "words", "--examples", 9)["lexicons"]
+    found = data(*words, "--sae-k", 2, "--sae-k", 3, "--judges", "words", "--examples", 9)["lexicons"]
     assert [one["k"] for one in found] == [2, 3]
     assert found[0]["active"] <= found[1]["active"]
     assert found[0]["outcomes"] != found[1]["outcomes"]
@@ -558,7 +591,7 @@ def test_score_of_labels_beside_the_names_before(place: Path) -> None:
 
 
 def test_score_pages_and_answers(place: Path, tmp_path: Path) -> None:
-    words = ("concepts", "score", place / "beir", "--lexicon", place / "tokens", "--questions", 4)
+    words = ("concepts", "score", place / "beir", "--lexicon", place / "tokens", "--questions", 4, "--top", 20)
     result = good(*words, "--export-html", tmp_path / "sheet.html")
     key = json.loads((tmp_path / "sheet.key.json").read_text())
     tasks = [row["task"] for row in key["questions"]]
@@ -567,7 +600,7 @@ def test_score_pages_and_answers(place: Path, tmp_path: Path) -> None:
     right = {number: row["right"][0] for number, row in enumerate(key["questions"])}
     found = data("concepts", "score", "--answers", answered(tmp_path, right))
     assert all(row["value"] == 1 for row in found["outcomes"])
-    assert {row["group"] for row in found["outcomes"]} >= {"all", "R@P-NR@P"}
+    assert {row["group"] for row in found["outcomes"]} >= {"all", *SETTINGS}
     shown = good("concepts", "score", "--answers", tmp_path / "sheet.answers.json").stdout
     assert re.search(r"identification +Ada +all +4 +1\.000", shown)
 

@@ -32,7 +32,7 @@ def test_collects_the_library(entries: list[Document]) -> None:
 def test_entries_are_public_and_of_readable_length(entries: list[Document]) -> None:
     for document in entries:
         assert not any(part.startswith("_") for part in document.id.split("."))
-        assert docstrings.SHORTEST <= len(document.text) <= docstrings.LONGEST + 2
+        assert docstrings.MIN_CHARS <= len(document.text) <= docstrings.MAX_CHARS + 2
         assert document.title.startswith(document.id)
         assert "\n" not in document.text
     assert not {"test", "idlelib", "lib2to3", "turtledemo"} & {document.id.split(".")[0] for document in entries}

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexent.errors import ArtifactError, InputError, NotFoundError
-from lexent.indexing.documents import FILE, Documents, DocumentWriter
+from lexent.indexing.document_store import FILE, Documents, DocumentWriter
 from lexent.indexing.filters import Filter
 from lexent.types import Document
 
@@ -124,7 +124,7 @@ def test_masks_are_remembered_and_cannot_be_changed(store: Documents) -> None:
 
 
 def test_only_the_last_masks_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lexent.indexing.fields.MASK_BYTES", 0)
+    monkeypatch.setattr("lexent.indexing.field_index.MASK_BYTES", 0)
     store = written(tmp_path, many(50))
     first = store.matching(Filter.of({"n": 0}))
     for number in range(50):
@@ -259,7 +259,7 @@ def test_a_full_disk_is_a_write_error(tmp_path: Path, how: str) -> None:
         from pathlib import Path
         import numpy as np
         from lexent.errors import WriteError
-        from lexent.indexing.documents import Documents, DocumentWriter
+        from lexent.indexing.document_store import Documents, DocumentWriter
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         source = Documents(Path("store"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 import torch
 
-from lexent.encoders import ArrayEncoder, Encoder, SentenceEncoder, TinyEncoder, load, patches
+from lexent.encoders import ArrayEncoder, Encoder, SentenceEncoder, TinyEncoder, patches, sentence
 from lexent.encoders.encoder import encode
 from lexent.encoders.sentence import _length_batches, embedded_model
+from lexent.encoders.threads import in_threads
 from lexent.errors import InputError, NotFoundError
+from lexent.models import load_encoder
 from lexent.types import Tokens
 
 TEXTS = [
@@ -193,9 +196,43 @@ def test_length_batches_are_sorted_bounded_and_complete() -> None:
     assert [rows.tolist() for rows in _length_batches(np.array([5000]), 1000)] == [[0]]
 
 
+def test_batches_in_threads_are_those_of_one_thread(exact: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many batches, one thread each; and the states of a second encoder beside them."""
+    texts = [f"A text about the number {number} and more. " * (1 + number % 5) for number in range(40)]
+    wanted = encode(exact, texts, kind="document")
+    monkeypatch.setattr(sentence, "BATCH_TOKENS", {"cpu": 64})
+    threads = torch.get_num_threads()
+    seen = []
+    for rows, states in exact.batches_beside([exact], texts, kind="document"):
+        seen += rows.tolist()
+        for place, row in enumerate(rows):
+            own = states.values[states.offsets[place] : states.offsets[place + 1]]
+            alone = wanted.values[wanted.offsets[row] : wanted.offsets[row + 1]]
+            torch.testing.assert_close(own, torch.cat([alone, alone], dim=1), rtol=1e-4, atol=1e-5)
+    assert sorted(seen) == list(range(40))
+    assert torch.get_num_threads() == threads
+
+
+def test_work_in_threads_keeps_its_order_and_can_be_left() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert list(in_threads(lambda n: (n, torch.get_num_threads()), range(10))) == [(n, 1) for n in range(10)]
+        assert list(in_threads(lambda n: (n, torch.get_num_threads()), range(2))) == [(0, 3), (1, 3)]
+        left = in_threads(lambda n: n, range(100))
+        assert next(left) == 0
+        left.close()  # type: ignore[attr-defined]
+        with pytest.raises(ZeroDivisionError):
+            list(in_threads(lambda n: 1 // n, range(10)))
+        with ThreadPoolExecutor(1) as later:
+            assert later.submit(torch.get_num_threads).result() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_texts_beyond_one_window_keep_their_positions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("lexent.encoders.sentence.WINDOW", 7)
-    encoder = load(small_model(tmp_path, "bert"))
+    monkeypatch.setattr("lexent.encoders.sentence.TEXTS_PER_WINDOW", 7)
+    encoder = load_encoder(small_model(tmp_path, "bert"))
     texts = [f"{'bread ' * (number % 5)}statins {number}" for number in range(17)]
     positions = np.concatenate([rows for rows, _ in encoder.batches(texts, kind="document")])
     assert sorted(positions.tolist()) == list(range(17))
@@ -249,10 +286,10 @@ def test_the_fingerprint_follows_weights_and_prompts_alone(shared_encoder: Encod
 
 def test_a_model_object_of_the_caller_stays_as_it_was(own: Any) -> None:
     before = own.encode(TEXTS[:1], convert_to_numpy=True)
-    encoder = load(own)
+    encoder = load_encoder(own)
     assert next(own.parameters()).dtype == torch.float32
     np.testing.assert_array_equal(own.encode(TEXTS[:1], convert_to_numpy=True), before)
-    assert encoder.fingerprint == load().fingerprint
+    assert encoder.fingerprint == load_encoder().fingerprint
 
 
 # --- other models ------------------------------------------------------------------------------------------------
@@ -261,7 +298,7 @@ def test_a_model_object_of_the_caller_stays_as_it_was(own: Any) -> None:
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_other_tokenizers_line_up(tmp_path: Path, kind: str) -> None:
     model = small_model(tmp_path, kind)
-    encoder = load(model)
+    encoder = load_encoder(model)
     mine = encode(encoder, TEXTS, kind="document", level="pooled").numpy()
     assert cosine(mine, model.encode(TEXTS, convert_to_numpy=True)).min() > 0.995
     states = encode(encoder, TEXTS, kind="document").numpy()
@@ -285,8 +322,8 @@ def test_prompts_go_before_the_texts(tmp_path: Path, names: tuple[str, str]) -> 
     prompts = {names[0]: "query: ", names[1]: "passage: "}
     model = small_model(tmp_path, "bert", prompts=prompts)
     model.default_prompt_name = names[0]  # must not be put before what has a prompt
-    encoder = load(model)
-    plain = load(small_model(tmp_path, "bert"))  # the same weights: they are drawn from a seed
+    encoder = load_encoder(model)
+    plain = load_encoder(small_model(tmp_path, "bert"))  # the same weights: they are drawn from a seed
     text = TEXTS[0]
     for kind, prompt in (("query", "query: "), ("document", "passage: ")):
         mine = encode(encoder, [text], kind=kind, level="pooled").numpy()  # type: ignore[arg-type]
@@ -302,7 +339,7 @@ def test_prompts_go_before_the_texts(tmp_path: Path, names: tuple[str, str]) -> 
 def test_a_prompt_that_pooling_leaves_out(tmp_path: Path) -> None:
     prompts = {"query": "represent this: ", "document": "passage: "}
     model = small_model(tmp_path, "bert", prompts=prompts, include_prompt=False)
-    mine = encode(load(model), TEXTS[:3], kind="query", level="pooled").numpy()
+    mine = encode(load_encoder(model), TEXTS[:3], kind="query", level="pooled").numpy()
     assert cosine(mine, model.encode_query(TEXTS[:3], convert_to_numpy=True)).min() > 0.999
 
 
@@ -310,10 +347,10 @@ def test_a_projected_model_has_token_states_of_another_width(tmp_path: Path) -> 
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Dense
 
-    from lexent.coders.stream import StateStream
+    from lexent.training.stream import StateStream
 
     base = small_model(tmp_path, "bert")
-    encoder = load(SentenceTransformer(modules=[*base, Dense(32, 12)], device="cpu"))
+    encoder = load_encoder(SentenceTransformer(modules=[*base, Dense(32, 12)], device="cpu"))
     assert encode(encoder, TEXTS, kind="document", level="pooled").values.shape == (len(TEXTS), 12)
     assert encode(encoder, TEXTS, kind="document").values.shape[1] == 32
     assert StateStream(TEXTS, encoder).width == 32
@@ -331,7 +368,7 @@ def test_a_static_model_has_pooled_vectors_only() -> None:
     torch.manual_seed(0)
     static = StaticEmbedding(tokenizer, embedding_dim=16)
     model = SentenceTransformer(modules=[static], prompts={"query": "query: "}, device="cpu")
-    encoder = load(model)
+    encoder = load_encoder(model)
     mine = encode(encoder, ["bread oven", "oven"], kind="query", level="pooled").numpy()
     assert cosine(mine, model.encode_query(["bread oven", "oven"])).min() > 0.999
     assert encoder.dim == 16
@@ -348,22 +385,22 @@ def test_an_unknown_encoder_says_what_to_type(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name in ("no-such/encoder", str(tmp_path / "empty"), str(tmp_path / "missing")):
         with pytest.raises(NotFoundError) as caught:
-            load(name)
+            load_encoder(name)
         message = str(caught.value)
         assert name in message
         assert "local folder" in message
         assert "all-MiniLM-L6-v2" in message
     with pytest.raises(InputError, match="given: int"):
-        load(3)
+        load_encoder(3)
 
 
 def test_a_saved_folder_loads(tmp_path: Path) -> None:
     model = small_model(tmp_path, "bert", prompts={"query": "query: "})
     model.save_pretrained(str(tmp_path / "saved"))
-    encoder = load(tmp_path / "saved")
+    encoder = load_encoder(tmp_path / "saved")
     assert encoder.id == str(tmp_path / "saved")
-    assert encoder.fingerprint == load(model).fingerprint
-    assert load(encoder) is encoder
+    assert encoder.fingerprint == load_encoder(model).fingerprint
+    assert load_encoder(encoder) is encoder
 
 
 # --- precomputed states ------------------------------------------------------------------------------------------
@@ -386,7 +423,7 @@ def test_arrays_of_tokens() -> None:
     assert [len(found) for found in encoder.tokenize(["three", "none"], kind="document")] == [3, 0]
     assert encoder.id == "mine"
     assert isinstance(encoder, Encoder)
-    assert load(encoder) is encoder
+    assert load_encoder(encoder) is encoder
 
 
 def test_arrays_refuse_what_they_cannot_give() -> None:
@@ -429,7 +466,7 @@ def test_tiny_is_the_same_in_every_process() -> None:
 
 
 def test_tiny_tokens_line_up() -> None:
-    encoder = load("tiny")
+    encoder = load_encoder("tiny")
     texts = ["Bread, and salt.", "", "   ", "İİ naïve İstanbul", "word " * 300]
     tokens = check_tokens(encoder, texts, specials=True)
     for text, found in zip(texts, tokens, strict=True):
@@ -481,3 +518,29 @@ def test_layers_stay_where_the_last_one_is_treated_apart() -> None:
         after = Wrapped.auto_model(input_ids=some, output_hidden_states=True).hidden_states[1]
     assert torch.equal(before, after)
     assert len(Wrapped.auto_model.layers) == 3
+
+
+def test_batches_are_made_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    import torch
+
+    from lexent.encoders.threads import in_threads
+
+    start, begun = threading.Thread.start, []
+
+    def one_alone(thread: threading.Thread) -> None:
+        begun.append(thread)
+        if len(begun) > 1:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        monkeypatch.setattr(threading.Thread, "start", one_alone)
+        assert list(in_threads(lambda number: number * 2, range(7))) == [0, 2, 4, 6, 8, 10, 12]
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert len(begun) > 1

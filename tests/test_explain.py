@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import small
 from lexent import recipes
 from lexent.encoders import TinyEncoder
+from lexent.engine import Index
 from lexent.errors import InputError, NotFoundError
 from lexent.explain import attribute, why
 from lexent.explain.attribution import words
-from lexent.pipeline import represent
-from lexent.search import Index
+from lexent.pipeline import Pipeline
 from lexent.types import Tokens
 
 QUERIES = st.sampled_from(["yeast dough", "night light", "king queen board mate", "gravity", "nothing of this"])
@@ -36,7 +36,7 @@ def negative(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 
 @settings(deadline=None, max_examples=60)
-@given(query=QUERIES, steer=STEER, k=st.integers(0, 50), top=st.none() | st.integers(0, 20))
+@given(query=QUERIES, steer=STEER, k=st.integers(1, 50), top=st.none() | st.integers(0, 20))
 @pytest.mark.parametrize("which", ["index", "negative"])
 def test_contributions_and_rest_sum_to_the_score(
     request: pytest.FixtureRequest, which: str, query: str, steer: dict[int, float], k: int, top: int | None
@@ -137,9 +137,9 @@ def test_token_shares_sum_to_the_pooled_value(words: list[str], pool: str) -> No
     text = " ".join(words)
     recipe = recipes.get("latent-terms").changed(pool=pool)
     encoder, lexicon = TinyEncoder(), small.lexicon()
-    ids, values = represent([text], kind="document", encoder=encoder, lexicon=lexicon, recipe=recipe).of(0)
+    ids, values = Pipeline(encoder, lexicon, recipe).represent([text], kind="document").of(0)
     for id, value in list(zip(ids.tolist(), values.tolist(), strict=True))[:6]:
-        found = attribute(text, id, kind="document", encoder=encoder, lexicon=lexicon, recipe=recipe)
+        found = attribute(text, id, kind="document", pipeline=Pipeline(encoder, lexicon, recipe))
         assert found.pooled == pytest.approx(value, rel=1e-5)
         assert sum(share.share for share in found.shares) == pytest.approx(found.pooled, rel=1e-9)
         assert sum(share.share for share in found.scaled(7.0)) == pytest.approx(7.0)
@@ -186,4 +186,4 @@ def test_word_pieces_become_whole_words() -> None:
 def test_pooled_recipes_have_no_tokens() -> None:
     recipe = recipes.Recipe(name="pooled", level="pooled")
     with pytest.raises(InputError, match="one pooled vector"):
-        attribute("pawn", 1, kind="query", encoder=TinyEncoder(), lexicon=small.lexicon(), recipe=recipe)
+        attribute("pawn", 1, kind="query", pipeline=Pipeline(TinyEncoder(), small.lexicon(), recipe))

@@ -424,13 +424,13 @@ def test_states_are_designed(tab: Tab, browser: Any) -> None:
 
 def test_a_page_that_comes_too_early_opens_by_itself(browser: Any, client: httpx.Client) -> None:
     tab = Tab(browser, f"http://127.0.0.1:{client.base_url.port}")
-    shelf = client.app.state.shelf  # type: ignore[attr-defined]
-    shelf.ready = False
+    indexes = client.app.state.registry  # type: ignore[attr-defined]
+    indexes.ready = False
     try:
         page = tab.open(f"/search?q={QUERY}")
         page.get_by_role("heading", name="Starting").wait_for()
     finally:
-        shelf.ready = True
+        indexes.ready = True
     page.wait_for_selector(".hit")
     assert tab.errors == []
     tab.close()

@@ -14,11 +14,11 @@ from lexent.encoders import TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.errors import InputError
 from lexent.evaluation import baselines, load
-from lexent.evaluation.faithfulness import FIRST, SHARES, Trial, faithfulness
-from lexent.evaluation.pairs import Pairs
-from lexent.evaluation.perturbed import placed
 from lexent.evaluation.systems import Bench
 from lexent.lexicon import Lexicon
+from lexent.studies.explained_pairs import Pairs
+from lexent.studies.faithfulness import FIRST, SHARES, Trial, faithfulness
+from lexent.studies.perturbed import placed
 from lexent.types import Level
 from test_fidelity import collection, perfect
 
@@ -150,12 +150,12 @@ def test_gold_targets_are_relevant() -> None:
 
 
 def test_in_a_large_collection_ranks_are_among_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lexent.evaluation import pairs as module
+    from lexent.studies import explained_pairs as module
 
     everywhere = pairs("pooled")
     whole = [everywhere.at(row) for row in range(len(everywhere))]
-    monkeypatch.setattr(module, "RIVALS", 10)
-    monkeypatch.setattr(module, "BEST", 12)
+    monkeypatch.setattr(module, "MAX_RANKED_DOCUMENTS", 10)
+    monkeypatch.setattr(module, "BEST_DOCUMENTS", 12)
     few = pairs("pooled")
     for row in range(len(few)):
         left, right = whole[row], few.at(row)

@@ -26,8 +26,8 @@ import living
 import small
 from lexent import artifact
 from lexent.errors import ArtifactError, LockedError, NotFoundError, WriteError
-from lexent.indexing import verify
 from lexent.indexing.lock import writing
+from lexent.indexing.manifest import verify
 from lexent.types import Document
 from living import Model, opened, state
 
@@ -424,7 +424,7 @@ def test_documents_are_in_even_where_there_is_no_room_to_merge(tmp_path: Path, m
         raise full
 
     with monkeypatch.context() as patch:
-        patch.setattr("lexent.indexing.documents.DocumentWriter.copy", copy)
+        patch.setattr("lexent.indexing.document_store.DocumentWriter.copy", copy)
         assert index.add(small.documents(8)[7:]) == 1
     assert len(index.manifest.segments) == 8
     assert living.files(tmp_path / "a") == living.named(index)

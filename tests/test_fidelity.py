@@ -8,20 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexent.coders.sae import SparseAutoencoder
-from lexent.coders.sae_config import SAEConfig
 from lexent.encoders import Encoder, TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.errors import InputError, MismatchError
 from lexent.evaluation import baselines
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.fidelity import fidelity, sampled
-from lexent.evaluation.nearest import nearest, spearman
 from lexent.evaluation.pooling import pooling_of
-from lexent.evaluation.rebuilt import Tally
 from lexent.lexicon import Lexicon
 from lexent.lexicon.concepts import Concept, Concepts
 from lexent.lexicon.lexicon import LexiconInfo
+from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.sae.config import SAEConfig
+from lexent.studies.fidelity import fidelity
+from lexent.studies.nearest import nearest, spearman
+from lexent.studies.rebuilt import Tally
+from lexent.studies.sampling import sampled
 from lexent.types import Level, RowCodes
 from small import TOPICS, documents
 

@@ -14,11 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lexent
+import small
 from lexent.cli.filters import filter_of
+from lexent.encoders import TinyEncoder
 from lexent.errors import InputError
-from lexent.indexing import fields
-from lexent.indexing.documents import Documents, DocumentWriter
-from lexent.indexing.filters import DEPTH, OPERATORS, Filter
+from lexent.indexing import field_index
+from lexent.indexing.document_store import Documents, DocumentWriter
+from lexent.indexing.filters import MAX_NESTING, OPERATORS, Filter
 from lexent.types import Document
 
 # --- the slow twin -----------------------------------------------------------------------------------------------
@@ -143,11 +146,11 @@ def test_matching_is_what_a_plain_reading_finds(metadata: list[dict[str, Any]], 
         documents.close()
 
 
-@pytest.mark.parametrize("held", [1, 3, fields.HELD])
+@pytest.mark.parametrize("held", [1, 3, field_index.BUFFERED_POSITIONS])
 def test_lists_longer_than_a_row_and_written_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr("lexent.indexing.fields.HELD", held)
+    monkeypatch.setattr("lexent.indexing.field_index.BUFFERED_POSITIONS", held)
     metadata = [{"n": number, "even": number % 2 == 0, "tag": ["x", "x", number % 3]} for number in range(1000)]
     documents = store(metadata, tmp_path)
     for where in ({"even": True}, {"tag": "x"}, {"tag": 1}, {"n": {"gt": 17, "lte": 900}}, {"even": {"exists": True}}):
@@ -286,12 +289,12 @@ def test_what_is_no_filter_is_refused(where: Any, message: str) -> None:
 
 def test_deep_filters_are_refused() -> None:
     where: dict[str, Any] = {"a": 1}
-    for _ in range(DEPTH):
+    for _ in range(MAX_NESTING):
         where = {"not": where}
     Filter.of(where)
     for _ in range(100_000):
         where = {"and": [where, where]}
-    with pytest.raises(InputError, match=f"at most {DEPTH} deep"):
+    with pytest.raises(InputError, match=f"at most {MAX_NESTING} deep"):
         Filter.of(where)
 
 
@@ -380,3 +383,30 @@ def test_flags_that_are_no_filter_are_refused(text: str, message: str) -> None:
 def test_bounds_of_two_kinds_are_refused_together() -> None:
     with pytest.raises(InputError, match="a number and a text"):
         filter_of(["year>=2019", "year<x"])
+
+
+DATED = [
+    {"id": "a", "text": "yeast", "day": "2019-05-31", "at": "2019-05-31T10:30:00", "note": "2019-05-31"},
+    {"id": "b", "text": "yeast", "day": "2020-01-02", "at": "2020-01-02T08:00:00+00:00", "note": "later"},
+]
+
+
+def test_a_field_of_dates_is_compared_with_dates_alone(tmp_path: Path) -> None:
+    with lexent.index(DATED, out=tmp_path / "i", encoder=TinyEncoder(), lexicon=small.lexicon()) as index:
+
+        def found(where: dict[str, Any]) -> set[str]:
+            return {hit.id for hit in index.search("yeast", filter=where)}
+
+        allowed = "allowed: a date, its start or a date with a time, such as 2019-05-31, 2019-05 or 2019-05-31T10:30:00"
+        for wrong in ("banana", "2019/05/31", "31.5.2019", "2019-13-01", "2019-05-31banana", "May 2019"):
+            for where in ({"day": {"gte": wrong}}, {"at": {"lt": wrong}}, {"day": wrong}, {"not": {"day": [wrong]}}):
+                with pytest.raises(InputError, match='holds dates, and the filter compares it with "') as caught:
+                    found(where)
+                assert f'"{wrong}"; {allowed}' in str(caught.value)
+        assert found({"day": {"gte": "2020"}}) == {"b"}
+        assert found({"day": {"lt": "2019-06"}}) == {"a"}
+        assert found({"day": "2019-05-31"}) == {"a"}
+        assert found({"at": {"gte": "2019-05-31T10:30:00", "lt": "2020-01-02T07"}}) == {"a"}
+        assert found({"at": {"gte": "2020-01-02T08:00:00+00:00"}}) == {"b"}
+        assert found({"day": {"exists": True}}) == {"a", "b"}
+        assert found({"note": {"gte": "banana"}}) == {"b"}, "a field that has other texts, too"

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 import small
 from commands import data, furnished, good, run
 from lexent.encoders import TinyEncoder
+from lexent.engine import Index
 from lexent.errors import InputError, NotFoundError
 from lexent.evaluation import Collection, baselines, evaluate, measures, runs
 from lexent.evaluation.fused import fused
-from lexent.search import Index
 from lexent.search.fusion import WEIGHTS, Fusion, Method, fuse
+from lexent.types import Document
 
 SCORES = st.dictionaries(st.integers(0, 30), st.floats(-50, 50).map(lambda score: round(score, 2)), max_size=20)
 METHODS = st.sampled_from(["rrf", "sum"])
@@ -49,9 +50,56 @@ def test_parts_sum_to_the_score(
             assert given[part.rank - 1] == (one.key, part.score)
             scores = [score for _, score in given]
             low, spread = min(scores), float(np.std(scores))
-            share = 1 / (60 + part.rank) if method == "rrf" else (part.score - low) / spread if spread > 1e-9 else 1
-            assert part.value == pytest.approx(share * (weight if part.name == "b" else 1))
+            own = weight if part.name == "b" else 1
+            if method == "sum" and spread <= 1e-9:
+                assert part.value == pytest.approx(without_spread(rankings, {"a": 1.0, "b": weight}, part.name))
+            else:
+                share = 1 / (60 + part.rank) if method == "rrf" else (part.score - low) / spread
+                assert part.value == pytest.approx(share * own)
     assert fuse(rankings, Fusion(method, {"b": weight}), depth=3) == found[:3]
+
+
+def without_spread(rankings: dict[str, list[tuple[int, float]]], weights: dict[str, float], name: str) -> float:
+    """What a ranking without spread gives: its weight, on top of the most that another gives."""
+    most = 0.0
+    for other, ranked in rankings.items():
+        scores = [score for _, score in ranked]
+        if scores and np.std(scores) > 1e-9:
+            most = max(most, weights[other] * (max(scores) - min(scores)) / float(np.std(scores)))
+    return weights[name] + most if weights[name] else 0.0
+
+
+@pytest.mark.parametrize("matches", [[("only", 7.0)], [("only", 7.0), ("other", 7.0)]])
+def test_a_ranking_without_spread_is_not_passed_by_what_it_did_not_find(matches: list[tuple[str, float]]) -> None:
+    """One match by words, or several of one score: they stand above all documents that have none of the words."""
+    concepts = [(f"d{number}", 100.0 - number**2) for number in range(9)]
+    for ranked in (concepts, [*concepts, ("only", 1.0)], [*concepts, ("only", -30.0), ("other", -40.0)]):
+        found = fuse({"latent-terms": ranked, "bm25": matches}, Fusion("sum", {"bm25": 0.25}))
+        assert {one.key for one in found[: len(matches)]} == {key for key, _ in matches}
+        assert found[0].key == "only"
+        assert [one.key for one in found if one.key.startswith("d")] == [key for key, _ in concepts]
+        assert sum(part.value for part in found[0].parts) == pytest.approx(found[0].score)
+    off = fuse({"latent-terms": concepts, "bm25": matches}, Fusion("sum", {"bm25": 0.0}))
+    assert off[0].key == "d0", "a weight of 0 counts for nothing"
+
+
+def test_the_only_document_with_the_word_comes_first(tmp_path: Path) -> None:
+    docs = [*small.documents(30), small.Document("rare", "zymurgy", metadata={})]
+    with small.build(tmp_path / "i", docs) as index:
+        plain = index.search("pawn bishop rook castle check mate opening king queen board zymurgy")
+        found = index.search_fused("pawn bishop rook castle check mate opening king queen board zymurgy", k=31)
+        assert plain[0].id != "rare"
+        only = index.search_fused("zymurgy", k=31)
+        assert only[0].id == "rare"
+        words = {hit.id for hit in found if any(part.name == "bm25" for part in hit.parts)}
+        assert "rare" in words
+        shown = data("search", tmp_path / "i", "zymurgy", "--fuse", "bm25", "--lexicon", _saved(tmp_path))["hits"]
+        assert shown[0]["id"] == "rare"
+        assert sum(part["value"] for part in shown[0]["parts"]) == pytest.approx(shown[0]["score"])
+
+
+def _saved(folder: Path) -> Path:
+    return small.lexicon().save(folder / "lexicon")
 
 
 @given(scores=SCORES, method=METHODS)
@@ -107,7 +155,8 @@ def test_evaluation_fuses_its_parts(tmp_path: Path, method: Method) -> None:
         best = max(("latent-terms", "dense", "bm25"), key=lambda part: report.systems[part][measure])
         assert gain.against == best
         assert gain.difference == report.systems[name][measure] - report.systems[best][measure]
-        assert gain.p == measures.p_value(report.per_query[name][measure], report.per_query[best][measure])
+        wanted = measures.p_value(report.per_query[name][measure], report.per_query[best][measure])
+        assert gain.p == pytest.approx(wanted, nan_ok=True)
     shown = report.to_json()
     assert shown["gains"][name]["nDCG@10"]["against"] == report.gains[name]["nDCG@10"].against
     assert shown["fusion"]["method"] == method
@@ -208,6 +257,17 @@ def test_words_are_found_by_bm25(living: Index) -> None:
     assert {id: score / 2.5 for id, score in ours.items()} == pytest.approx(dict(rival), rel=0.03)
     assert living.view.lexical() is side
     assert len(side.query("the of").ids) == 0
+
+
+def test_a_word_counts_as_often_as_it_stands_in_a_text(tmp_path: Path) -> None:
+    """BM25 by its formula, for texts of equal length."""
+    texts = ["comet dust dust dust", "comet comet dust dust", "comet comet comet dust"]
+    with small.build(tmp_path / "a", [Document(str(place), text) for place, text in enumerate(texts)]) as index:
+        side = index.view.lexical()
+        query = side.query("comet")
+        found = side.searcher.scores(query.ids, query.weights)[0]
+    expected = [count * 2.5 / (count + 1.5) * float(query.weights[0]) for count in (1, 2, 3)]
+    assert found.tolist() == pytest.approx(expected, rel=0.03)
 
 
 def test_fused_search_takes_filters_and_refuses_what_it_lacks(living: Index) -> None:

@@ -46,8 +46,8 @@ def test_every_public_name_can_be_had() -> None:
 
 
 def test_names_are_what_they_say() -> None:
-    from lexent.encoders import load as load_encoder
-    from lexent.search import Index
+    from lexent.engine import Index
+    from lexent.models import load_encoder
 
     assert lexent.Index is Index
     assert lexent.open == Index.open

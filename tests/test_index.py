@@ -16,13 +16,14 @@ import pytest
 import small
 from lexent import recipes
 from lexent.encoders import TinyEncoder
+from lexent.engine import Index
 from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError, WriteError
-from lexent.indexing import Segment, verify
-from lexent.indexing.manifest import stamped
-from lexent.search import Index, Searcher
+from lexent.indexing.manifest import stamped, verify
+from lexent.indexing.segment import Segment
+from lexent.search import Searcher
 from lexent.types import Document
 
-NAMES = "chunks codes df known lengths packed_with records shorts"
+NAMES = "chunks codes df doublings known lengths packed_with records shorts"
 ARRAYS = NAMES.split(" ")
 FOLDER = "segments/000001"
 FILES = sorted(f"{FOLDER}/{name}" for name in ["documents.sqlite", *(f"{array}.npy" for array in ARRAYS)])
@@ -54,14 +55,14 @@ def test_what_is_saved_and_opened_gives_the_same_answers(tmp_path: Path) -> None
 
 def test_the_index_equals_a_searcher_in_memory(path: Path) -> None:
     """The whole way by hand, without an index: represent, transform, search."""
-    from lexent.pipeline import represent
+    from lexent.pipeline import Pipeline
     from lexent.weighting import transform
 
     recipe, encoder, lexicon = recipes.get("latent-terms"), TinyEncoder(), small.lexicon()
     texts = [document.content for document in small.documents()]
-    pooled = represent(texts, kind="document", encoder=encoder, lexicon=lexicon, recipe=recipe)
+    pooled = Pipeline(encoder, lexicon, recipe).represent(texts, kind="document")
     searcher = Searcher.from_vectors(pooled, recipe)
-    asked = represent(["yeast dough"], kind="query", encoder=encoder, lexicon=lexicon, recipe=recipe)
+    asked = Pipeline(encoder, lexicon, recipe).represent(["yeast dough"], kind="query")
     positions, scores = searcher.top(transform(asked, power=recipe.power_for("query"), cap=recipe.query_cap), 7)
     hits = reopened(path).search("yeast dough", k=7)
     assert [hit.id for hit in hits] == [f"d{position}" for position in positions[0]]
@@ -70,7 +71,7 @@ def test_the_index_equals_a_searcher_in_memory(path: Path) -> None:
 
 def test_documents_come_in_chunks_and_stay_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = small.build(tmp_path / "whole")
-    monkeypatch.setattr("lexent.search.builder.CHUNK", 7)
+    monkeypatch.setattr("lexent.indexing.builder.DOCUMENTS_PER_CHUNK", 7)
     seen: list[int] = []
     parts = small.build(tmp_path / "parts", progress=seen.append)
     assert answers(parts) == answers(whole)
@@ -117,7 +118,7 @@ def test_an_empty_id_is_refused(tmp_path: Path, id: str) -> None:
 
 @pytest.mark.parametrize("chunk", [2, 100])
 def test_doubled_ids_are_refused_with_both_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    monkeypatch.setattr("lexent.search.builder.CHUNK", chunk)
+    monkeypatch.setattr("lexent.indexing.builder.DOCUMENTS_PER_CHUNK", chunk)
     docs = [Document(id, "text") for id in ("a", "b", "c", "d", "b", "a")]
     with pytest.raises(InputError, match='documents 2 and 5 have the same id "b"'):
         small.build(tmp_path / "x", docs)
@@ -125,7 +126,7 @@ def test_doubled_ids_are_refused_with_both_places(tmp_path: Path, monkeypatch: p
 
 
 def test_text_and_metadata_that_cannot_be_kept_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"document 1, id 'a'.*save the file as UTF-8"):
+    with pytest.raises(InputError, match=r"document 1, id 'a': character 5 is half a surrogate pair \('\\ud800'\)"):
         small.build(tmp_path / "a", [Document("a", "bad \ud800 text")])
     with pytest.raises(InputError, match=r'document 1, id "a".*metadata'):
         small.build(tmp_path / "a", [Document("a", "text", metadata={"x": object()})])

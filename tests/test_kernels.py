@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexent.errors import ArtifactError, InputError
-from lexent.indexing import reference, scale
-from lexent.indexing.segment import Codes, Deleted, Packer, Segment
+from lexent.indexing.postings import quantisation
+from lexent.indexing.segment import Codes, Packer, Segment, Tombstones
 from lexent.recipes import BM25, Recipe
-from lexent.search.searcher import BATCH, FEW, Searcher
+from lexent.search.searcher import MAX_ALLOWED_TO_PROBE, QUERIES_PER_TASK, Searcher
+from lexent.topk import reference
 from lexent.types import SparseVectors
 
 SIZE = 40
@@ -33,7 +34,7 @@ recipes = st.sampled_from(RECIPES)
 
 
 def documents(seed: int, n: int, size: int = SIZE) -> Codes:
-    """Documents whose latents are rare, common and everywhere, so that lists take all three forms."""
+    """Documents whose latents are rare, common and everywhere, so that posting lists take all encodings."""
     random = np.random.default_rng(seed)
     shares = np.geomspace(0.9, 0.5 / max(n, 1), size)
     present = random.random((n, size)) < random.permutation(shares)
@@ -123,8 +124,8 @@ def test_terms_beyond_16_bits() -> None:
 @given(st.lists(st.floats(2.0**-13, 2.0**13, width=32), min_size=1))
 def test_a_code_is_close_to_its_value(values: list[float]) -> None:
     given_values = np.array(values, np.float32)
-    inside = np.clip(given_values, scale.VALUES[1], scale.VALUES[-1])
-    decoded = scale.VALUES[scale.encode(given_values)]
+    inside = np.clip(given_values, quantisation.CODE_VALUES[1], quantisation.HIGHEST_VALUE)
+    decoded = quantisation.CODE_VALUES[quantisation.encode(given_values)]
     np.testing.assert_allclose(decoded, inside, rtol=0.0222)
 
 
@@ -149,11 +150,11 @@ def test_a_cap_keeps_the_strongest_codes_and_lower_ids_among_equals() -> None:
 def test_top(seed: int, n: int, recipe: Recipe, k: int, chunk: int) -> None:
     codes = documents(seed, n)
     searcher = Searcher([packed(codes, recipe, chunk=chunk)], recipe, size=SIZE)
-    asked = queries(seed, 4, SIZE)
-    found = searcher.top_weighted(asked, k)
-    assert found.positions.shape == (len(asked), min(k, n))
-    for row in range(len(asked)):
-        same((found.positions[row], found.scores[row]), reference.top(codes, recipe, *asked.of(row), k=k))
+    query_vectors = queries(seed, 4, SIZE)
+    found = searcher.top_weighted(query_vectors, k)
+    assert found.positions.shape == (len(query_vectors), min(k, n))
+    for row in range(len(query_vectors)):
+        same((found.positions[row], found.scores[row]), reference.top(codes, recipe, *query_vectors.of(row), k=k))
 
 
 @settings(max_examples=60, deadline=None)
@@ -161,10 +162,10 @@ def test_top(seed: int, n: int, recipe: Recipe, k: int, chunk: int) -> None:
 def test_top_with_negative_weights(seed: int, n: int, recipe: Recipe, k: int) -> None:
     codes = documents(seed, n)
     searcher = Searcher([packed(codes, recipe)], recipe, size=SIZE)
-    asked = queries(seed, 3, SIZE, signs=True)
-    for row in range(len(asked)):
-        found = searcher.top_weighted(asked.take(np.array([row])), k)
-        same((found.positions[0], found.scores[0]), reference.top(codes, recipe, *asked.of(row), k=k))
+    query_vectors = queries(seed, 3, SIZE, signs=True)
+    for row in range(len(query_vectors)):
+        found = searcher.top_weighted(query_vectors.take(np.array([row])), k)
+        same((found.positions[0], found.scores[0]), reference.top(codes, recipe, *query_vectors.of(row), k=k))
 
 
 @settings(max_examples=80, deadline=None)
@@ -183,15 +184,15 @@ def test_segments_and_deletions_score_as_one_fresh_segment(
     parts = [packed(codes.slice(start, stop), recipe) for start, stop in pairwise(edges)]
     dead = np.random.default_rng(seed).random(n) < gone
     masks = [dead[start:stop] for start, stop in pairwise(edges)]
-    deleted = [Deleted.of(part, mask) if mask.any() else None for part, mask in zip(parts, masks, strict=True)]
-    spread = Searcher(parts, recipe, size=SIZE, deleted=deleted)
+    tombstones = [Tombstones.of(part, mask) if mask.any() else None for part, mask in zip(parts, masks, strict=True)]
+    spread = Searcher(parts, recipe, size=SIZE, tombstones=tombstones)
     alive = np.flatnonzero(~dead)
     kept = Codes.concatenate([codes.slice(0, 0), *(codes.slice(one, one + 1) for one in alive.tolist())])
     fresh = Searcher([packed(kept, recipe)], recipe, size=SIZE)
     assert spread.average_length == fresh.average_length
     np.testing.assert_array_equal(spread.df, fresh.df)
-    asked = queries(seed, 3, SIZE)
-    one, other = spread.top(asked, 20), fresh.top(asked, 20)
+    query_vectors = queries(seed, 3, SIZE)
+    one, other = spread.top(query_vectors, 20), fresh.top(query_vectors, 20)
     np.testing.assert_array_equal(one.scores, other.scores)
     places = np.where(other.positions >= 0, np.append(alive, 0)[other.positions], -1)
     np.testing.assert_array_equal(one.positions, places)
@@ -203,12 +204,12 @@ def test_only_allowed_documents_are_found(seed: int, n: int, share: float) -> No
     recipe, codes = RECIPES[seed % len(RECIPES)], documents(seed, n)
     allowed = np.random.default_rng(seed).random(n) < share
     searcher = Searcher([packed(codes, recipe, chunk=700)], recipe, size=SIZE)
-    asked = queries(seed, 3, SIZE)
-    found = searcher.top_weighted(asked, 10, allowed=[allowed])
-    for row in range(len(asked)):
+    query_vectors = queries(seed, 3, SIZE)
+    found = searcher.top_weighted(query_vectors, 10, allowed=[allowed])
+    for row in range(len(query_vectors)):
         same(
             (found.positions[row], found.scores[row]),
-            reference.top(codes, recipe, *asked.of(row), k=10, allowed=allowed),
+            reference.top(codes, recipe, *query_vectors.of(row), k=10, allowed=allowed),
         )
     ids = np.arange(SIZE, dtype=np.int32)
     owners = np.repeat(np.arange(n), np.diff(codes.offsets))
@@ -220,26 +221,32 @@ def test_only_allowed_documents_are_found(seed: int, n: int, share: float) -> No
 def test_few_allowed_documents_are_scored_one_by_one() -> None:
     codes = documents(4, 2000)
     allowed = np.zeros(2000, np.bool_)
-    allowed[np.random.default_rng(0).permutation(2000)[:FEW]] = True
-    searcher, asked = Searcher([packed(codes, RECIPES[0], chunk=300)], RECIPES[0], size=SIZE), queries(4, 1, SIZE)
-    found = searcher.top_weighted(asked, 10, allowed=[allowed])
-    same((found.positions[0], found.scores[0]), reference.top(codes, RECIPES[0], *asked.of(0), k=10, allowed=allowed))
+    allowed[np.random.default_rng(0).permutation(2000)[:MAX_ALLOWED_TO_PROBE]] = True
+    searcher, query_vectors = (
+        Searcher([packed(codes, RECIPES[0], chunk=300)], RECIPES[0], size=SIZE),
+        queries(4, 1, SIZE),
+    )
+    found = searcher.top_weighted(query_vectors, 10, allowed=[allowed])
+    same(
+        (found.positions[0], found.scores[0]),
+        reference.top(codes, RECIPES[0], *query_vectors.of(0), k=10, allowed=allowed),
+    )
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 500), recipe=recipes)
 def test_contributions_sum_to_the_score(seed: int, n: int, recipe: Recipe) -> None:
-    codes, asked = documents(seed, n), queries(seed, 1, SIZE, signs=seed % 2 == 0)
+    codes, query_vectors = documents(seed, n), queries(seed, 1, SIZE, signs=seed % 2 == 0)
     searcher = Searcher([packed(codes, recipe, chunk=100)], recipe, size=SIZE)
-    scores, matched = searcher.scores(*asked.of(0))
-    expected, expected_matched = reference.scores(codes, recipe, *asked.of(0))
+    scores, matched = searcher.scores(*query_vectors.of(0))
+    expected, expected_matched = reference.scores(codes, recipe, *query_vectors.of(0))
     np.testing.assert_array_equal(scores, expected)
     np.testing.assert_array_equal(matched, expected_matched)
     for position in range(0, n, 17):
-        weights, values = searcher.contributions(position, *asked.of(0))
+        weights, values = searcher.contributions(position, *query_vectors.of(0))
         assert values.sum() == scores[position]
-        bound = 1.01 / scale.query_scale(asked.of(0)[1], float(scale.curve(recipe).max()))
-        products = weights.astype(np.float64) * asked.of(0)[1]
+        bound = 1.01 / quantisation.query_scale(query_vectors.of(0)[1], float(quantisation.impact_curve(recipe).max()))
+        products = weights.astype(np.float64) * query_vectors.of(0)[1]
         np.testing.assert_allclose(values, products, rtol=1e-6, atol=bound)
 
 
@@ -247,20 +254,81 @@ def test_500_latents_and_a_thousand_hits() -> None:
     codes, recipe = documents(5, 4000, size=600), RECIPES[0]
     searcher = Searcher([packed(codes, recipe, size=600)], recipe, size=600)
     random = np.random.default_rng(5)
-    asked = csr([dict(zip(range(500), (random.random(500) + 0.01).tolist(), strict=True))], size=600)
-    found = searcher.top_weighted(asked, 1000)
-    same((found.positions[0], found.scores[0]), reference.top(codes, recipe, *asked.of(0), k=1000))
+    query_vectors = csr([dict(zip(range(500), (random.random(500) + 0.01).tolist(), strict=True))], size=600)
+    found = searcher.top_weighted(query_vectors, 1000)
+    same((found.positions[0], found.scores[0]), reference.top(codes, recipe, *query_vectors.of(0), k=1000))
 
 
 def test_many_queries_on_several_threads_equal_one_after_the_other() -> None:
     searcher = Searcher([packed(documents(2, 3000), RECIPES[0], chunk=1000)], RECIPES[0], size=SIZE)
-    asked = queries(2, 3 * BATCH + 5, SIZE)
-    together, alone = searcher.top(asked, 10, threads=4), searcher.top(asked, 10, threads=1)
+    query_vectors = queries(2, 3 * QUERIES_PER_TASK + 5, SIZE)
+    together, alone = searcher.top(query_vectors, 10, threads=4), searcher.top(query_vectors, 10, threads=1)
     np.testing.assert_array_equal(together.positions, alone.positions)
     np.testing.assert_array_equal(together.scores, alone.scores)
     with ThreadPoolExecutor(8) as pool:
-        for found in pool.map(lambda _: searcher.top(asked, 10), range(16)):
+        for found in pool.map(lambda _: searcher.top(query_vectors, 10), range(16)):
             np.testing.assert_array_equal(found.scores, alone.scores)
+
+
+BRIDGED = [*range(20), *range(500, 520)]
+"""Documents of a GAPS posting list; between them an entry of no document, at 19 + 255."""
+
+
+@pytest.mark.parametrize("k", [100, 1000])
+@pytest.mark.parametrize("few", [False, True])
+def test_a_bridge_between_distant_documents_is_no_document(k: int, few: bool) -> None:
+    rows = [{latent: 1.0 for latent in (0, 1) if latent or place in BRIDGED} for place in range(2000)]
+    searcher, allowed = Searcher.from_vectors(csr(rows), RECIPES[0]), np.arange(2000) % (20 if few else 1) == 14
+    forms = searcher.segments[0].arrays["records"][:, 0] & 3
+    assert forms.tolist() == [1, 3]
+    for query_vectors in ({0: 1.0}, {0: 1.0, 1: 0.01}):
+        found = searcher.top_weighted(csr([query_vectors]), k, allowed=[allowed] if few else None)
+        expected = [one for one in BRIDGED if allowed[one] or not few]
+        assert found.positions[0, : len(expected)].tolist() == expected
+        assert len(query_vectors) == 2 or (found.positions[0, len(expected) :] == -1).all()
+        if len(query_vectors) == 2:
+            others = found.scores[0, len(expected) :][found.positions[0, len(expected) :] >= 0]
+            assert len(set(others.tolist())) <= 1
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_deleted_documents_raise_no_threshold(binary: bool) -> None:
+    """They would have the highest scores, by many posting lists that are added whole."""
+    recipe = Recipe("binary", pool="max", power=1.0, weighting=BM25(idf="none", formula="count"), binary=True)
+    recipe = recipe if binary else RECIPES[4]
+    dead = np.arange(4000) % 8 == 0
+    codes = Codes.of(csr([dict.fromkeys(range(SIZE) if gone else [39], 1.0) for gone in dead]), recipe)
+    segment = packed(codes, recipe)
+    searcher = Searcher([segment], recipe, size=SIZE, tombstones=[Tombstones.of(segment, dead)])
+    query_vectors = csr([{latent: 1.0 + latent / 100 for latent in range(SIZE)}])
+    found = searcher.top_weighted(query_vectors, 150)  # too many to search by upper bounds
+    assert found.positions[0].tolist() == np.flatnonzero(~dead)[:150].tolist()
+
+
+def test_a_document_of_a_later_chunk_may_be_better_by_one_unit() -> None:
+    """Scores are integers: the second latent adds the least that there is."""
+    codes = Codes.of(csr([{0: 1.0}] * 599 + [{0: 1.0, 1: 1.0}]), RECIPES[4])
+    searcher = Searcher([packed(codes, RECIPES[4], chunk=300)], RECIPES[4], size=SIZE)
+    for k in (1, 101):
+        found = searcher.top_weighted(csr([{0: 1.0, 1: 1e-12}]), k)
+        assert found.positions[0].tolist() == [599, *range(k - 1)]
+
+
+def test_few_allowed_documents_at_the_edges_of_chunks() -> None:
+    codes, query_vectors = documents(4, 2000), queries(4, 1, SIZE)
+    searcher = Searcher([packed(codes, RECIPES[0], chunk=300)], RECIPES[0], size=SIZE)
+    allowed = np.isin(np.arange(2000) % 300, [0, 299]) | (np.arange(2000) == 1999)
+    found = searcher.top_weighted(query_vectors, 20, allowed=[allowed])
+    same(
+        (found.positions[0], found.scores[0]),
+        reference.top(codes, RECIPES[0], *query_vectors.of(0), k=20, allowed=allowed),
+    )
+
+
+def test_what_the_lists_from_each_place_on_can_add() -> None:
+    from lexent.topk.maxscore import suffix_sums
+
+    assert suffix_sums(np.array([3, 1, 4])).tolist() == [8, 5, 4, 0]
 
 
 def test_a_matching_document_counts_also_with_a_negative_score() -> None:
@@ -313,13 +381,13 @@ def test_hostile_arrays_give_an_answer_or_an_error_never_a_crash(seed: int, name
     array.reshape(-1)[some] = random.integers(0, np.iinfo(array.dtype).max, len(some), dtype=array.dtype, endpoint=True)
     array.setflags(write=False)
     hostile = Segment({**segment.arrays, name: array}, SIZE)
-    searcher, asked = Searcher([hostile], RECIPES[0], size=SIZE), queries(seed, 2, SIZE)
+    searcher, query_vectors = Searcher([hostile], RECIPES[0], size=SIZE), queries(seed, 2, SIZE)
     for attempt in (
-        lambda: searcher.top_weighted(asked, 10),
-        lambda: searcher.scores(*asked.of(0)),
-        lambda: searcher.document_weights(5, asked.of(0)[0]),
+        lambda: searcher.top_weighted(query_vectors, 10),
+        lambda: searcher.scores(*query_vectors.of(0)),
+        lambda: searcher.document_weights(5, query_vectors.of(0)[0]),
         lambda: list(hostile.unpack()),
-        lambda: Deleted.of(hostile, np.ones(3000, np.bool_)),
+        lambda: Tombstones.of(hostile, np.ones(3000, np.bool_)),
     ):
         with suppress(ArtifactError):
             attempt()

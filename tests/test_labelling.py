@@ -18,7 +18,6 @@ import pytest
 import named
 from commands import data, good, run
 from http_server import Answer, said, server
-from lexent import pipeline
 from lexent.encoders import TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.lexicon import Concept, Concepts, Lexicon, load
@@ -27,6 +26,7 @@ from lexent.lexicon.endpoint import Endpoint
 from lexent.lexicon.evidence import QUANTILES, Evidence, eligible, gather, is_held_out
 from lexent.lexicon.labelling import MARKER, estimate, label, parse, prompt, renamed
 from lexent.lexicon.replies import Replies
+from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
 from lexent.types import Level
 from model_server import INSTALL, serving, small_model
@@ -59,7 +59,7 @@ def test_activations_are_what_the_pipeline_pools(level: Level) -> None:
     found = observe(TEXTS[:50], encoder=ENCODER, lexicon=lexicon)
     for how, values in (("sum", found.totals), ("max", found.peaks)):
         recipe = Recipe("test", level=level, k=5, pool=how)
-        expected = pipeline.represent(TEXTS[:50], kind="document", encoder=ENCODER, lexicon=lexicon, recipe=recipe)
+        expected = Pipeline(ENCODER, lexicon, recipe).represent(TEXTS[:50], kind="document")
         dense = np.zeros((50, 64), np.float32)
         concept = np.repeat(np.arange(64), found.counts)
         dense[found.texts, concept] = values

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +18,15 @@ import numpy as np
 import pytest
 
 from lexent.artifact import MANIFEST, check_hashes, read_manifest
-from lexent.coders.checkpoint import CHECKPOINT
-from lexent.coders.training import METRICS, TrainConfig
 from lexent.encoders import DEFAULT, ArrayEncoder, Encoder, TinyEncoder
 from lexent.encoders.encoder import encode
-from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError
+from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError, TrainingWarning
 from lexent.lexicon import Concept, Concepts, Lexicon, load, shipped
 from lexent.lexicon.concepts import FILE
 from lexent.lexicon.naming import named_lexicon
-from lexent.lexicon.train import train, with_sentences
+from lexent.training.checkpoint import CHECKPOINT
+from lexent.training.reconstruction.train import train, with_sentences
+from lexent.training.reconstruction.trainer import METRICS, TrainConfig
 from small import TOPICS, documents
 from small import lexicon as small_lexicon
 
@@ -410,7 +412,7 @@ def test_names_that_are_none(name: str) -> None:
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:
-    with pytest.raises(NotFoundError, match=r'did you mean #5 "cholesterol · bile".*lexent concepts find "colesterol"'):
+    with pytest.raises(NotFoundError, match=r'did you mean #5 "cholesterol · bile".*lexent concepts find cholesterol$'):
         concepts().resolve("colesterol")
 
 
@@ -509,3 +511,33 @@ def test_neighbours_of_a_shipped_concept(default: Lexicon) -> None:
     assert values == sorted(values, reverse=True)
     assert concept.id not in {other.id for other, _ in found}
     assert 0.15 < values[0] < 0.99
+
+
+def test_a_misspelled_name_suggests_the_nearest_concepts_alone() -> None:
+    """Not those that share a short word, or begin alike: the whole name decides."""
+    labels = ["of · the", "cholesterol · bile", "the · a", "chol · music", "sleep · dream", "chess · king"]
+    concepts = Concepts([Concept(number, label) for number, label in enumerate(labels)])
+    for text, wanted in (
+        ("the cholestrol", '#1 "cholesterol · bile"'),
+        ("of the chess knig", '#5 "chess · king"'),
+        ("slep", '#4 "sleep · dream"'),
+    ):
+        with pytest.raises(NotFoundError) as caught:
+            concepts.resolve(text)
+        assert f'no concept named "{text}"; did you mean {wanted}? search them: lexent concepts' in str(caught.value)
+        assert not str(caught.value).endswith(("find the", "find of"))
+    with pytest.raises(NotFoundError) as caught:
+        concepts.resolve("the xylophone quartet")
+    assert "did you mean" not in str(caught.value)
+
+
+def test_training_on_too_little_text_warns_once(tmp_path: Path) -> None:
+    few = ["flour and yeast", "dough in the oven", "a king and a rook", "pawn and bishop", "dream at night"]
+    with pytest.warns(TrainingWarning) as told:
+        train(few, out=tmp_path / "few", encoder="tiny", config=replace(CONFIG, d_sae=512), passes=2)
+    [note] = [str(one.message) for one in told if issubclass(one.category, TrainingWarning)]
+    assert re.search(r"\d+ states a pass for 512 latents, and \d+ of these \(\d+ %\) do not fire", note)
+    assert re.search(r"give more text, or fewer latents: --latents \d+$", note)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingWarning)
+        train(TEXTS, out=tmp_path / "enough", encoder="tiny", config=CONFIG, passes=4)

@@ -11,8 +11,8 @@ from commands import data, good, run
 from lexent.encoders import Encoder
 from lexent.errors import InputError
 from lexent.evaluation import beir, evaluate, load
-from lexent.evaluation.limit import LIKES, PAIRS, RELEVANT, limit
-from lexent.evaluation.limit_words import ENDINGS, FIRST_NAMES, STEMS, THINGS
+from lexent.studies.limit import LIKES_PER_PERSON, PAIRS, RELEVANT, limit
+from lexent.studies.limit_words import ENDINGS, FIRST_NAMES, STEMS, THINGS
 
 
 def likes(text: str) -> set[str]:
@@ -33,7 +33,7 @@ def test_every_pair_of_the_relevant_documents_is_one_query() -> None:
 def test_the_judgements_are_what_the_texts_say() -> None:
     made = limit(300, seed=3)
     liked = {document.id: likes(document.text) for document in made.documents}
-    assert all(len(found) == LIKES for found in liked.values())
+    assert all(len(found) == LIKES_PER_PERSON for found in liked.values())
     for query, text in made.queries.items():
         thing = text.removeprefix("Who likes ").removesuffix("?")
         assert {id for id, found in liked.items() if thing in found} == set(made.qrels[query])
@@ -49,7 +49,7 @@ def test_a_seed_makes_one_collection_and_a_larger_one_holds_it() -> None:
 
 
 def test_things_are_all_different() -> None:
-    assert len(set(THINGS)) == len(THINGS) >= PAIRS + 10 * LIKES
+    assert len(set(THINGS)) == len(THINGS) >= PAIRS + 10 * LIKES_PER_PERSON
     assert all(thing == thing.lower() for thing in THINGS)
     surnames = {f"{stem}{ending}".lower() for stem in STEMS for ending in ENDINGS}
     assert not {*surnames, *map(str.lower, FIRST_NAMES)} & set(THINGS), "a name would match a query"

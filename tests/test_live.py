@@ -21,10 +21,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import living
 import small
 from lexent import recipes
+from lexent.engine import Index
 from lexent.errors import InputError, MismatchError, NotFoundError
 from lexent.indexing import writer
 from lexent.indexing.manifest import DeletedPart, SegmentPart
-from lexent.search import Index
 from lexent.types import Document
 from living import Model, opened, state
 
@@ -109,7 +109,7 @@ class Living(RuleBasedStateMachine):
     @initialize(first=batches, cap=st.sampled_from([None, 12]))
     def start(self, first: list[Document], cap: int | None) -> None:
         self.folder = Path(tempfile.mkdtemp())
-        self.fanout, writer.FANOUT = writer.FANOUT, 3
+        self.fanout, writer.MERGE_FANOUT = writer.MERGE_FANOUT, 3
         self.model = Model.of(first)
         self.model.recipe = self.model.recipe.changed(document_cap=cap)
         self.index = small.build(self.folder / "a", first, recipe=self.model.recipe)
@@ -119,7 +119,7 @@ class Living(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
-            writer.FANOUT = self.fanout
+            writer.MERGE_FANOUT = self.fanout
             shutil.rmtree(self.folder)
 
     def change(self, name: str, given: Any) -> None:
@@ -249,7 +249,7 @@ def test_a_cap_on_documents_cannot_be_raised(tmp_path: Path) -> None:
         opened(tmp_path / "a", retune={"document_cap": 6})
     with pytest.raises(InputError, match='"pool" cannot change on an existing index; what can: k1, b'):
         index.retune(pool="max")
-    with pytest.raises(InputError, match="k1 is -1; allowed: 0 or more"):
+    with pytest.raises(InputError, match="k1 is -1; allowed: from 0 to 1,000"):
         index.retune(k1=-1)
     assert state(opened(tmp_path / "a")) == before == state(index)
 
@@ -448,7 +448,7 @@ def test_the_number_of_segments_stays_small(tmp_path: Path) -> None:
     for document in docs[1:]:
         index.add([document])
         most = max(most, len(index.manifest.segments))
-    assert most <= 2 * writer.FANOUT
+    assert most <= 2 * writer.MERGE_FANOUT
     assert len(index) == 40
     index.delete([f"d{number}" for number in range(30)])
     assert sum(part.documents for part in index.manifest.segments) <= 20
@@ -475,9 +475,9 @@ def test_any_sizes_and_deletions_leave_few_segments() -> None:
                 moved += kept
                 merged = [SegmentPart(name="m", documents=kept, length_units=0)] if kept else []
                 parts = [*parts[:start], *merged, *parts[stop:]]
-            assert len(parts) <= writer.FANOUT * (math.log(max(total, 2), writer.FANOUT) + 1)
+            assert len(parts) <= writer.MERGE_FANOUT * (math.log(max(total, 2), writer.MERGE_FANOUT) + 1)
             assert all(2 * live(part) >= part.documents for part in parts)
-        assert moved <= total * (math.log(total, writer.FANOUT) + 2)
+        assert moved <= total * (math.log(total, writer.MERGE_FANOUT) + 2)
 
 
 def live(part: SegmentPart) -> int:
@@ -543,7 +543,7 @@ def test_an_id_that_is_there_adds_nothing(tmp_path: Path) -> None:
 
 
 def test_documents_that_come_in_chunks_are_all_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lexent.search.builder.CHUNK", 4)
+    monkeypatch.setattr("lexent.indexing.builder.DOCUMENTS_PER_CHUNK", 4)
     index, model = changed(tmp_path / "a")
     before = state(index)
 

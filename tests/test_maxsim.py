@@ -17,17 +17,18 @@ import small
 from lexent import recipes
 from lexent.encoders import ArrayEncoder, Encoder, TinyEncoder
 from lexent.encoders.encoder import batches_with_whole, encode
+from lexent.engine import Index
 from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError
 from lexent.evaluation import Collection, evaluate
 from lexent.evaluation.systems import Bench
-from lexent.indexing import maxsim_reference as reference
-from lexent.indexing import scale
+from lexent.indexing.forward.tokens import PART_ROWS, TokenStore
+from lexent.indexing.postings import quantisation
 from lexent.indexing.segment import Segment
-from lexent.indexing.tokens import PART, TokenStore
 from lexent.lexicon import Lexicon
-from lexent.search import Fast, Index, Searcher
+from lexent.search import Fast, Searcher
 from lexent.search.maxsim import MaxSim
-from lexent.search.query import Query, Rows
+from lexent.search.query import Query, QueryRows
+from lexent.topk import maxsim_reference as reference
 from lexent.types import Document, RowCodes
 
 SSR = recipes.get("ssr")
@@ -54,7 +55,7 @@ def codes(seed: int, lengths: list[int], *, k: int = 6, size: int = SIZE) -> Row
     return RowCodes(ids.astype(np.int32), values, np.cumsum([0, *lengths]).astype(np.int64))
 
 
-def query(seed: int, n_rows: int, *, k: int = 5, size: int = SIZE, negative: bool = False) -> Query:
+def random_query(seed: int, n_rows: int, *, k: int = 5, size: int = SIZE, negative: bool = False) -> Query:
     draw = np.random.default_rng(seed)
     ids = [np.sort(draw.permutation(size)[: draw.integers(0, k + 1)]) for _ in range(n_rows)]
     joined = np.concatenate([np.empty(0, np.int32), *ids]).astype(np.int32)
@@ -62,7 +63,7 @@ def query(seed: int, n_rows: int, *, k: int = 5, size: int = SIZE, negative: boo
     if negative:
         weights *= np.where(joined % 3 == 0, np.float32(-1), np.float32(1))
     offsets = np.cumsum([0, *(len(one) for one in ids)]).astype(np.int64)
-    rows = Rows(joined, weights, offsets, np.arange(n_rows, dtype=np.int32), np.ones(n_rows, np.float32))
+    rows = QueryRows(joined, weights, offsets, np.arange(n_rows, dtype=np.int32), np.ones(n_rows, np.float32))
     return Query.of_rows("", rows)
 
 
@@ -71,13 +72,13 @@ def matcher(stores: list[TokenStore], *, size: int = SIZE) -> MaxSim:
     return MaxSim(Searcher(segments, SSR, size=size), stores)
 
 
-def brute(stores: list[TokenStore], asked: Query) -> NDArray[np.float64]:
+def brute(stores: list[TokenStore], query: Query) -> NDArray[np.float64]:
     """Equation 4, for every document."""
-    assert asked.rows is not None
-    factor = scale.row_scale(asked.rows.weights, asked.rows.offsets)
-    weights = scale.whole_numbers(asked.rows.weights, factor)
-    found = [reference.scores(store, asked.rows.ids, weights, asked.rows.offsets) for store in stores]
-    return np.concatenate(found) / (factor * scale.LINEAR)
+    assert query.rows is not None
+    factor = quantisation.row_scale(query.rows.weights, query.rows.offsets)
+    weights = quantisation.quantise_weights(query.rows.weights, factor)
+    found = [reference.scores(store, query.rows.ids, weights, query.rows.offsets) for store in stores]
+    return np.concatenate(found) / (factor * quantisation.LINEAR_STEPS)
 
 
 def best(scores: NDArray[np.float64], k: int, allowed: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
@@ -104,7 +105,7 @@ def test_a_store_gives_back_every_code(seed: int, lengths: list[int]) -> None:
     store = TokenStore.of(rows, size=SIZE)
     assert len(store) == len(lengths)
     assert store.rows == sum(lengths)
-    quantised = scale.encode_linear(rows.values)
+    quantised = quantisation.encode_linear(rows.values)
     for place in range(len(lengths)):
         expected = {}
         for number, row in enumerate(range(rows.offsets[place], rows.offsets[place + 1])):
@@ -152,8 +153,8 @@ def test_wide_lexicons_have_wider_numbers() -> None:
     rows = codes(1, [3, 4], size=70_000)
     store = TokenStore.of(rows, size=70_000)
     assert store.arrays["latents"].dtype == np.uint32
-    asked = query(2, 3, k=40, size=70_000)
-    np.testing.assert_array_equal(matcher([store], size=70_000).scores(asked)[0], brute([store], asked))
+    query = random_query(2, 3, k=40, size=70_000)
+    np.testing.assert_array_equal(matcher([store], size=70_000).scores(query)[0], brute([store], query))
 
 
 # --- scores ------------------------------------------------------------------------------------------------------
@@ -163,9 +164,9 @@ def test_wide_lexicons_have_wider_numbers() -> None:
 @given(seed=st.integers(0, 10_000), lengths=lengths, n_rows=st.integers(0, 9), negative=st.booleans())
 def test_scores_are_those_of_brute_force(seed: int, lengths: list[int], n_rows: int, negative: bool) -> None:
     store = TokenStore.of(codes(seed, lengths), size=SIZE)
-    asked = query(seed + 1, n_rows, negative=negative)
-    scores, hits = matcher([store]).scores(asked)
-    np.testing.assert_array_equal(scores, brute([store], asked))
+    query = random_query(seed + 1, n_rows, negative=negative)
+    scores, hits = matcher([store]).scores(query)
+    np.testing.assert_array_equal(scores, brute([store], query))
     np.testing.assert_array_equal(hits, scores != 0)
 
 
@@ -181,10 +182,10 @@ def test_exact_search_is_brute_force(seed: int, n_rows: int, k: int, negative: b
     draw = np.random.default_rng(seed)
     stores = [TokenStore.of(codes(seed + part, draw.integers(0, 12, 40).tolist()), size=SIZE) for part in range(3)]
     allowed = [draw.random(len(store)) < 0.4 for store in stores]
-    asked = query(seed + 7, n_rows, negative=negative)
-    found = matcher(stores).top([asked], k, allowed=allowed if filtered else None)
+    query = random_query(seed + 7, n_rows, negative=negative)
+    found = matcher(stores).top([query], k, allowed=allowed if filtered else None)
     mask = np.concatenate(allowed) if filtered else None
-    assert pairs(found) == best(brute(stores, asked), k, mask)
+    assert pairs(found) == best(brute(stores, query), k, mask)
 
 
 def test_products_are_summed_over_a_token_before_the_best_is_taken() -> None:
@@ -192,19 +193,19 @@ def test_products_are_summed_over_a_token_before_the_best_is_taken() -> None:
     ids = np.array([[0, 1], [0, 2], [1, 3]], np.int32)
     values = np.array([[0.6, 0.8], [0.8, 0.6], [0.9, 0.1]], np.float32)
     store = TokenStore.of(RowCodes(ids, values, np.array([0, 3])), size=4)
-    rows = Rows(
+    rows = QueryRows(
         np.array([0, 1], np.int32),
         np.array([0.6, 0.8], np.float32),
         np.array([0, 2]),
         np.zeros(1, np.int32),
         np.ones(1),
     )
-    asked = Query.of_rows("", rows)
+    query = Query.of_rows("", rows)
     searched = matcher([store], size=4)
-    assert searched.scores(asked)[0][0] == pytest.approx(0.6 * 0.6 + 0.8 * 0.8, abs=3e-3)
-    assert searched.align(asked, 0).best.tolist() == [0]
+    assert searched.scores(query)[0][0] == pytest.approx(0.6 * 0.6 + 0.8 * 0.8, abs=3e-3)
+    assert searched.align(query, 0).best.tolist() == [0]
     # The highest code of each concept, from whatever token, is a bound and no score.
-    bound = searched.searcher.top_weighted(asked.vectors(4), 1).scores[0, 0]
+    bound = searched.searcher.top_weighted(query.vectors(4), 1).scores[0, 0]
     assert bound == pytest.approx(0.6 * 0.8 + 0.8 * 0.9, abs=5e-3)
 
 
@@ -212,45 +213,45 @@ def test_products_are_summed_over_a_token_before_the_best_is_taken() -> None:
 @given(seed=st.integers(0, 10_000), n_rows=st.integers(1, 9))
 def test_the_highest_codes_bound_every_score(seed: int, n_rows: int) -> None:
     store = TokenStore.of(codes(seed, [5, 0, 17, 300, 1, 40]), size=SIZE)
-    asked, searched = query(seed + 1, n_rows), matcher([store])
-    bounds, _ = searched.searcher.scores(asked.ids, asked.weights)
-    assert (searched.scores(asked)[0] <= bounds * (1 + 1e-3) + 1e-3).all()
+    query, searched = random_query(seed + 1, n_rows), matcher([store])
+    bounds, _ = searched.searcher.scores(query.ids, query.weights)
+    assert (searched.scores(query)[0] <= bounds * (1 + 1e-3) + 1e-3).all()
 
 
 def test_large_factors_do_not_overflow() -> None:
     store = TokenStore.of(codes(3, [30, 300], k=50), size=SIZE)
     for factor in (1e-9, 1.0, 1e9):
-        plain = query(4, 6, k=50)
+        plain = random_query(4, 6, k=50)
         assert plain.rows is not None
         weights = plain.rows.weights.copy()
         weights[0] *= np.float32(factor)
-        rows = Rows(plain.rows.ids, weights, plain.rows.offsets, plain.rows.tokens, plain.rows.strengths)
-        asked = Query.of_rows("", rows)
-        np.testing.assert_array_equal(matcher([store]).scores(asked)[0], brute([store], asked))
+        rows = QueryRows(plain.rows.ids, weights, plain.rows.offsets, plain.rows.tokens, plain.rows.strengths)
+        query = Query.of_rows("", rows)
+        np.testing.assert_array_equal(matcher([store]).scores(query)[0], brute([store], query))
         exact = np.zeros(2)
         for place in range(2):
             held = store.document(place)
             dense = np.zeros((held.n_rows, SIZE))
-            dense[held.rows, held.latents] = held.values / scale.LINEAR
+            dense[held.rows, held.latents] = held.values / quantisation.LINEAR_STEPS
             for row in range(len(rows)):
                 part = slice(rows.offsets[row], rows.offsets[row + 1])
                 exact[place] += (dense[:, rows.ids[part]] @ weights[part]).max(initial=0)
         # Beside a weight that is a thousand million times theirs, the others are rounded up to 1.
-        np.testing.assert_allclose(brute([store], asked), exact, rtol=2e-3 if factor <= 1 else 3e-2)
+        np.testing.assert_allclose(brute([store], query), exact, rtol=2e-3 if factor <= 1 else 3e-2)
 
 
 def test_fast_mode_refines_its_candidates_exactly() -> None:
     draw = np.random.default_rng(5)
     stores = [TokenStore.of(codes(part, draw.integers(1, 12, 200).tolist()), size=SIZE) for part in range(2)]
-    searched, asked = matcher(stores), query(9, 6)
-    scores = brute(stores, asked)
-    found = pairs(searched.top([asked], 10, mode=Fast(concepts=1, candidates=25)))
+    searched, query = matcher(stores), random_query(9, 6)
+    scores = brute(stores, query)
+    found = pairs(searched.top([query], 10, mode=Fast(concepts=1, candidates=25)))
     assert found
     assert all(score == scores[position] for position, score in found)
-    assert pairs(searched.top([asked], 400, mode=Fast(concepts=1000, candidates=1000))) == best(scores, 400)
-    assert len(pairs(searched.top([asked], 400, mode=Fast(candidates=25)))) <= 50  # of each of two segments
+    assert pairs(searched.top([query], 400, mode=Fast(concepts=1000, candidates=1000))) == best(scores, 400)
+    assert len(pairs(searched.top([query], 400, mode=Fast(candidates=25)))) <= 50  # of each of two segments
     with pytest.raises(InputError, match='mode is "quick"; allowed: exact, fast'):
-        searched.top([asked], 3, mode="quick")  # type: ignore[arg-type]
+        searched.top([query], 3, mode="quick")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="candidates of the fast mode is 0"):
         Fast(candidates=0)
 
@@ -261,11 +262,11 @@ def test_fast_mode_refines_its_candidates_exactly() -> None:
 def reference_of(index: Index, text: str, **steer: Any) -> list[tuple[str, float]]:
     """Equation 4 for every live document of an index, from its stores."""
     view = index.view
-    asked = view.query(text, **steer)
-    stores = [side["tokens"] for side in view.documents.sides]
-    gone = zip(stores, view.documents.deleted, strict=True)
+    query = view.query(text, **steer)
+    stores = [side["tokens"] for side in view.documents.forward]
+    gone = zip(stores, view.documents.tombstones, strict=True)
     live = [np.ones(len(store), bool) if one is None else ~one.mask for store, one in gone]
-    found = best(brute(stores, asked), 10_000, np.concatenate(live))  # type: ignore[arg-type]
+    found = best(brute(stores, query), 10_000, np.concatenate(live))  # type: ignore[arg-type]
     return list(zip(view.documents.ids([place for place, _ in found]), [score for _, score in found], strict=True))
 
 
@@ -290,7 +291,7 @@ def test_an_index_that_changes_is_searched_exactly(tmp_path: Path, recipe: str) 
 
 
 def test_any_changes_leave_what_a_fresh_build_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lexent.indexing.writer.FANOUT", 3)
+    monkeypatch.setattr("lexent.indexing.writer.MERGE_FANOUT", 3)
     chance, model = random.Random(3), living.Model.of(small.documents(10))
     model.recipe = recipes.get("ssr")
     index = small.build(tmp_path / "a", small.documents(10), recipe="ssr")
@@ -307,19 +308,19 @@ def test_any_changes_leave_what_a_fresh_build_has(tmp_path: Path, monkeypatch: p
 @given(seed=st.integers(0, 10_000), n_rows=st.integers(0, 9), negative=st.booleans())
 def test_alignments_are_those_of_brute_force(seed: int, n_rows: int, negative: bool) -> None:
     store = TokenStore.of(codes(seed, [0, 1, 17, 300]), size=SIZE)
-    asked, searched = query(seed + 1, n_rows, negative=negative), matcher([store])
-    rows = asked.rows
+    query, searched = random_query(seed + 1, n_rows, negative=negative), matcher([store])
+    rows = query.rows
     assert rows is not None
-    weights = scale.whole_numbers(rows.weights, scale.row_scale(rows.weights, rows.offsets))
+    weights = quantisation.quantise_weights(rows.weights, quantisation.row_scale(rows.weights, rows.offsets))
     for document in range(len(store)):
         similar = reference.similarities(store, document, rows.ids, weights, rows.offsets)
-        found = searched.align(asked, document)
+        found = searched.align(query, document)
         owners = np.repeat(np.arange(n_rows), np.diff(rows.offsets))
-        assert np.bincount(owners, found.gains, minlength=n_rows).tolist() == (
+        assert np.bincount(owners, found.contributions, minlength=n_rows).tolist() == (
             similar.max(axis=1).tolist() if similar.shape[1] else [0] * n_rows
         )
         assert found.best.tolist() == (similar.argmax(axis=1).tolist() if similar.shape[1] else [-1] * n_rows)
-        assert searched.contributions(asked, document)[1].sum() == pytest.approx(brute([store], asked)[document])
+        assert searched.contributions(query, document)[1].sum() == pytest.approx(brute([store], query)[document])
 
 
 def test_merging_keeps_what_a_fresh_build_has(tmp_path: Path) -> None:
@@ -336,7 +337,7 @@ def test_merging_keeps_what_a_fresh_build_has(tmp_path: Path) -> None:
         extras=["dense"],
     )
     for name in ("tokens", "dense"):
-        ours, theirs = index.documents.sides[0][name], fresh.documents.sides[0][name]
+        ours, theirs = index.documents.forward[0][name], fresh.documents.forward[0][name]
         for array in theirs.arrays:
             np.testing.assert_array_equal(ours.arrays[array], theirs.arrays[array])
     assert index.manifest.segments[0].stores == fresh.manifest.segments[0].stores
@@ -372,14 +373,14 @@ def test_weights_of_tokens_scale_what_they_give(tmp_path: Path) -> None:
     light = Index.open(
         index.path, encoder=TinyEncoder(), lexicon=lexicon(), retune={"function_words": 0.25, "idf": "lucene"}
     )
-    asked = light.query("the queen of stars")
+    query = light.query("the queen of stars")
     assert plain.rows is not None
-    assert asked.rows is not None
+    assert query.rows is not None
     np.testing.assert_allclose(plain.rows.strengths, 1, rtol=1e-5)
-    np.testing.assert_allclose(asked.rows.strengths, [0.25, 1, 0.25, 1], rtol=1e-5)
-    np.testing.assert_array_equal(plain.rows.ids, asked.rows.ids)
-    factors = np.repeat(asked.rows.strengths, np.diff(asked.rows.offsets)) * light.searcher.factors[asked.rows.ids]
-    np.testing.assert_allclose(asked.rows.weights, plain.rows.weights * factors, rtol=1e-4)
+    np.testing.assert_allclose(query.rows.strengths, [0.25, 1, 0.25, 1], rtol=1e-5)
+    np.testing.assert_array_equal(plain.rows.ids, query.rows.ids)
+    factors = np.repeat(query.rows.strengths, np.diff(query.rows.offsets)) * light.searcher.factors[query.rows.ids]
+    np.testing.assert_allclose(query.rows.weights, plain.rows.weights * factors, rtol=1e-4)
 
 
 def test_longer_queries_have_more_concepts_a_token(tmp_path: Path) -> None:
@@ -400,13 +401,13 @@ def test_the_whole_text_meets_only_the_whole_text(tmp_path: Path) -> None:
     index = build(tmp_path / "a", recipe="ssr-cls")
     tokens = build(tmp_path / "b", recipe="ssr")
     text, size = "night light queen", lexicon().token_size
-    asked = index.query(text).rows
-    assert asked is not None
-    assert asked.tokens.tolist() == [0, 1, 2, -1]
+    query = index.query(text).rows
+    assert query is not None
+    assert query.tokens.tolist() == [0, 1, 2, -1]
     share = index.recipe.whole
-    assert asked.strengths[-1] == pytest.approx(3 * share)  # of what three tokens weigh
-    assert (asked.ids[asked.offsets[-2] :] >= size).all()
-    assert (asked.ids[: asked.offsets[-2]] < size).all()
+    assert query.strengths[-1] == pytest.approx(3 * share)  # of what three tokens weigh
+    assert (query.ids[query.offsets[-2] :] >= size).all()
+    assert (query.ids[: query.offsets[-2]] < size).all()
     plain = {hit.id: hit.score for hit in tokens.search(text, k=100)}
     for hit in index.search(text, k=100):
         whole = sum(part.value for part in hit.explain().contributions if part.concept >= size)
@@ -462,9 +463,9 @@ def test_documents_of_many_parts(tmp_path: Path) -> None:
     assert found[0].id == "text 700"
     assert isinstance(index.view.matcher, MaxSim)
     assert index.view.matcher.align(found[0].query, found[0].position).best.tolist() == [3, 300, 699]
-    parts = index.documents.sides[0]["tokens"].arrays["rows"].tolist()
+    parts = index.documents.forward[0]["tokens"].arrays["rows"].tolist()
     assert parts == [1, 255, 256, 256, 1, 256, 256, 188]
-    assert max(parts) == PART
+    assert max(parts) == PART_ROWS
 
 
 # --- evaluation --------------------------------------------------------------------------------------------------
@@ -474,14 +475,14 @@ def test_documents_of_many_parts(tmp_path: Path) -> None:
 def test_evaluation_ranks_as_an_index_does(tmp_path: Path, recipe: str) -> None:
     """From the cache too, under other weights than those it was filled with."""
     docs = small.documents(40)
-    asked = {"q1": "yeast dough", "q2": "the king and a rook", "q3": "dream at night"}
-    collection = Collection("small", docs, asked, {"q1": {"d0": 1}, "q2": {"d2": 1}, "q3": {"d3": 1}})
+    queries = {"q1": "yeast dough", "q2": "the king and a rook", "q3": "dream at night"}
+    collection = Collection("small", docs, queries, {"q1": {"d0": 1}, "q2": {"d2": 1}, "q3": {"d3": 1}})
     bench = Bench(encoder=TinyEncoder(), lexicon=lexicon())
     for changes in ({}, {"function_words": 0.3, "idf": "lucene"}):
         chosen = recipes.get(recipe).changed(**changes)
         run = bench.recipe(chosen).run(collection, depth=20)
         index = build(tmp_path / "a", docs, recipe=chosen, overwrite=True)
-        for name, text in asked.items():
+        for name, text in queries.items():
             assert run[name] == {hit.id: hit.score for hit in index.search(text, k=20)}
     report = evaluate(collection, recipe=["latent-terms", chosen], encoder=TinyEncoder(), lexicon=lexicon())
     assert report.setting["recipes"][recipe]["match"] == "maxsim"
@@ -499,8 +500,8 @@ def test_dense_search_is_the_cosine(tmp_path: Path) -> None:
     index.delete(["d0"])
     docs = [*small.documents()[1:], Document("new", "comet dust")]
     vectors = encode(TinyEncoder(), [doc.content for doc in docs], kind="document", level="pooled").numpy()
-    asked = encode(TinyEncoder(), ["comet dust"], kind="query", level="pooled").numpy()[0]
-    cosines = vectors @ asked / np.linalg.norm(vectors, axis=1) / np.linalg.norm(asked)
+    vector = encode(TinyEncoder(), ["comet dust"], kind="query", level="pooled").numpy()[0]
+    cosines = vectors @ vector / np.linalg.norm(vectors, axis=1) / np.linalg.norm(vector)
     found = index.dense_search("comet dust", k=5)
     assert [hit.id for hit in found] == [docs[place].id for place in np.argsort(-cosines, kind="stable")[:5]]
     assert found[0].id == "new"
@@ -538,7 +539,7 @@ def test_no_bytes_of_a_store_crash_a_search(tmp_path: Path) -> None:
     """Arrays of the right form with any content: an error or another answer."""
     index = build(tmp_path / "a")
     folder = index.path / "segments" / "000001"
-    asked, draw = index.query("night light queen"), np.random.default_rng(0)
+    query, draw = index.query("night light queen"), np.random.default_rng(0)
     refused = 0
     for name in TokenStore.columns:
         good = np.load(folder / f"tokens-{name}.npy")
@@ -551,9 +552,9 @@ def test_no_bytes_of_a_store_crash_a_search(tmp_path: Path) -> None:
                 store = TokenStore.open(folder, size=136, n_documents=40)
                 searched = MaxSim(index.searcher, [store])
                 for mode in ("exact", "fast"):
-                    searched.top([asked], 5, mode=mode)  # type: ignore[arg-type]
+                    searched.top([query], 5, mode=mode)  # type: ignore[arg-type]
                 for document in range(40):
-                    searched.contributions(asked, document)
+                    searched.contributions(query, document)
                 store.take(np.arange(0, 40, 3)).document(2)
             except ArtifactError:
                 refused += 1
@@ -591,7 +592,7 @@ def test_an_index_of_the_embedded_encoder_keeps_its_vectors(tmp_path: Path, shar
         docs, out=tmp_path / "a", encoder=shared_encoder, lexicon=chosen, recipe="ssr-cls", extras=["dense"]
     )
     vectors = encode(shared_encoder, [doc.content for doc in docs], kind="document", level="pooled").numpy()
-    kept = index.documents.sides[0]["dense"].arrays["vectors"].astype(np.float32)
+    kept = index.documents.forward[0]["dense"].arrays["vectors"].astype(np.float32)
     np.testing.assert_allclose(kept, vectors / np.linalg.norm(vectors, axis=1, keepdims=True), atol=1e-3)
     n_tokens = [len(one) for one in shared_encoder.tokenize([doc.content for doc in docs], kind="document")]
     assert index.info()["stores"]["tokens"]["rows"] == sum(n_tokens) + len(docs)

@@ -16,8 +16,7 @@ import small
 from lexent import recipes
 from lexent.errors import ArtifactError
 from lexent.explain.highlight import highlights
-from lexent.indexing import verify
-from lexent.indexing.manifest import stamped
+from lexent.indexing.manifest import stamped, verify
 from living import Model, opened
 from test_faults import flipped, kill_and_look, killed_at_steps, names
 

@@ -11,14 +11,14 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from lexent.coders.sae import SparseAutoencoder
-from lexent.coders.sae_config import SAEConfig
 from lexent.encoders import TinyEncoder
-from lexent.evaluation.fidelity import fidelity
-from lexent.evaluation.maxsim_theory import Theory, check, tables, theory
 from lexent.lexicon import Lexicon
 from lexent.lexicon.concepts import Concept, Concepts
 from lexent.lexicon.lexicon import LexiconInfo
+from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.sae.config import SAEConfig
+from lexent.studies.fidelity import fidelity
+from lexent.studies.maxsim_theory import Theory, check, tables, theory
 from lexent.types import States
 from test_fidelity import collection
 

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lexent.coders.sae import SparseAutoencoder
-from lexent.coders.sae_config import SAEConfig
 from lexent.encoders import ArrayEncoder, Encoder, TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.errors import InputError
@@ -18,6 +16,8 @@ from lexent.lexicon.names import WORD, ContextSpans, _Windows, grouped, name_all
 from lexent.lexicon.names import Word as NamedWord
 from lexent.lexicon.naming import named_lexicon
 from lexent.lexicon.statistics import Shares, Statistics, collect, words_of
+from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.sae.config import SAEConfig
 from lexent.types import Tokens
 
 

@@ -15,11 +15,11 @@ from commands import good, run
 from lexent.encoders import TinyEncoder
 from lexent.errors import LexentError, MissingExtraError, NotFoundError
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.reproduction import PAPERS, Sizes, Study, reproduce
-from lexent.evaluation.reproduction.drawing import INK, SERIES, inline
-from lexent.evaluation.reproduction.page import Part, page
-from lexent.evaluation.reproduction.reproduce import chosen, every_section
-from lexent.evaluation.reproduction.section import Section
+from lexent.studies.reproduction import PAPERS, Sizes, Study, reproduce
+from lexent.studies.reproduction.drawing import INK, SERIES, inline
+from lexent.studies.reproduction.page import Part, page
+from lexent.studies.reproduction.reproduce import chosen, every_section
+from lexent.studies.reproduction.section import Section
 from test_fidelity import collection, perfect
 
 pytest.importorskip("matplotlib")
@@ -167,7 +167,7 @@ def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     def some(*_: Any, **__: Any) -> tuple[Section, ...]:
         return sections["quality"], Section("zipf", "Rank", "Why?", killed)
 
-    monkeypatch.setattr(sys.modules["lexent.evaluation.reproduction.reproduce"], "chosen", some)
+    monkeypatch.setattr(sys.modules["lexent.studies.reproduction.reproduce"], "chosen", some)
     with pytest.raises(KeyboardInterrupt):
         reproduce(study(), tmp_path / "r")
     assert not (tmp_path / "r.html").exists()
@@ -184,7 +184,7 @@ def test_a_section_that_fails_stands_in_its_place(tmp_path: Path, monkeypatch: p
     def some(*_: Any, **__: Any) -> tuple[Section, ...]:
         return Section("k", "Concepts", "How many?", broken), sections["quality"]
 
-    monkeypatch.setattr(sys.modules["lexent.evaluation.reproduction.reproduce"], "chosen", some)
+    monkeypatch.setattr(sys.modules["lexent.studies.reproduction.reproduce"], "chosen", some)
     found = reproduce(study(), tmp_path / "r")
     assert found.failed == {"k": "ValueError: a <b>bad</b> day"}
     text = found.page.read_text()
@@ -267,12 +267,12 @@ def test_command_line(tmp_path: Path) -> None:
     assert few.exit_code == 1
     assert "failed   names:" in few.stderr
 
-    fidelity = json.loads(good("fidelity", folder, "--k", "4,32", *tiny, "--json").stdout)
+    fidelity = json.loads(good("fidelity", folder, "--sae-k", "4,32", *tiny, "--json").stdout)
     assert [row["k"] for row in fidelity["rows"]] == [4, 32]
-    shown = good("fidelity", folder, "--k", "4,32", *tiny).stdout
+    shown = good("fidelity", folder, "--sae-k", "4,32", *tiny).stdout
     assert "Spearman" in shown
     assert "perfect" in shown
-    assert run("fidelity", folder, "--k", "four", *tiny).exit_code == 2
+    assert run("fidelity", folder, "--sae-k", "four", *tiny).exit_code == 2
     words = ["faithfulness", folder, "--recipe", "clsr,clsr-efficient", "--draws", 2, *tiny]
     trials = json.loads(good(*words, "--json").stdout)
     assert [recipe["recipe"] for recipe in trials["recipes"]] == ["clsr", "clsr-efficient"]

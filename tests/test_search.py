@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import small
+from lexent.engine import Index
 from lexent.errors import InputError, NotFoundError
-from lexent.search import Index
 from lexent.search.steering import has_words, targets
 
 
@@ -32,11 +32,11 @@ def test_a_document_is_found_by_its_own_words(index: Index) -> None:
 
 
 def test_k_of_nothing_and_beyond_the_corpus(index: Index) -> None:
-    assert len(index.search("pawn", k=0)) == 0
-    assert index.search("pawn", k=0).concepts
+    with pytest.raises(InputError, match="k is 0; allowed: 1 or more"):
+        index.search("pawn", k=0)
     everything = index.search("pawn bishop", k=10_000)
     assert 0 < len(everything) <= len(index)
-    with pytest.raises(InputError, match="k is -1; allowed: 0 or more"):
+    with pytest.raises(InputError, match="k is -1; allowed: 1 or more"):
         index.search("pawn", k=-1)
 
 
@@ -64,7 +64,7 @@ def test_the_json_form(index: Index) -> None:
     assert json.loads(json.dumps(found)) == found
     assert list(found) == ["query", "approximate", "concepts", "added", "hits"]
     assert list(found["concepts"][0]) == ["id", "label", "weight"]
-    assert list(found["hits"][0]) == ["rank", "id", "score", "title", "text", "contributions", "rest"]
+    assert list(found["hits"][0]) == ["rank", "id", "score", "title", "text", "metadata", "contributions", "rest"]
     assert list(found["hits"][0]["contributions"][0]) == ["concept", "label", "query", "document", "value"]
     assert len(found["hits"][0]["contributions"]) == 3
     weights = [abs(concept["weight"]) for concept in found["concepts"]]
@@ -111,7 +111,7 @@ def test_a_label_steers_its_concept(index: Index) -> None:
 
 @pytest.mark.parametrize("factor", [-1.0, float("nan"), float("inf")])
 def test_other_factors_are_refused(index: Index, factor: float) -> None:
-    with pytest.raises(InputError, match="allowed: 0"):
+    with pytest.raises(InputError, match="allowed: from 0"):
         index.search("pawn", steer={3: factor})
 
 

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from commands import furnished, run, tiny
-from lexent.search import Index
+from lexent.engine import Index
 from serving import wait_until_ready
 
 NEW = [{"id": f"new{n}", "text": f"zebra number {n}"} for n in range(5)]

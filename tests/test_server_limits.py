@@ -18,8 +18,8 @@ from lexent.encoders import TinyEncoder
 from lexent.errors import InputError
 from lexent.lexicon import Lexicon
 from lexent.server.encoding import SharedEncoder, SharedLexicon
+from lexent.server.micro_batching import MicroBatcher
 from lexent.server.settings import Keys, Limits, Settings
-from lexent.server.turns import Turns
 from serving import is_problem, serving
 
 WRITE, READ = "w" * 20, "r" * 20
@@ -261,8 +261,8 @@ def test_before_it_is_ready_a_server_says_so(place: Path) -> None:
 def test_queries_that_come_together_are_encoded_together() -> None:
     slow = SlowEncoder()
     seen: list[int] = []
-    turns = Turns()
-    shared = SharedEncoder(slow, turns, observe=lambda size, _: seen.append(size))
+    batcher = MicroBatcher()
+    shared = SharedEncoder(slow, batcher, observe=lambda size, _: seen.append(size))
     plain = TinyEncoder()
 
     def one(text: str) -> Any:
@@ -275,7 +275,7 @@ def test_queries_that_come_together_are_encoded_together() -> None:
         first = pool.submit(one, "alone")
         until(lambda: slow.sizes == [1])
         futures = [pool.submit(one, text) for text in [*texts, texts[0]]]
-        until(lambda: turns.waiting == 13)
+        until(lambda: batcher.waiting == 13)
         slow.going.set()
         found = [future.result() for future in futures]
         assert first.result().shape == (1, 32)
@@ -285,19 +285,19 @@ def test_queries_that_come_together_are_encoded_together() -> None:
         np.testing.assert_array_equal(states, wanted.numpy())
     one(texts[3])
     assert seen == [1, 12]  # remembered
-    turns.close()
+    batcher.close()
 
 
 def test_codes_that_are_made_together_are_those_that_are_made_alone() -> None:
     plain, encoder = Lexicon.random(TinyEncoder(), size=5000, k=8), TinyEncoder()  # as wide as the 8-bit product needs
-    turns = Turns()
-    shared = SharedLexicon(plain, turns)
+    batcher = MicroBatcher()
+    shared = SharedLexicon(plain, batcher)
     states = [next(encoder.batches([" ".join(["zebra", "light", "dough"] * n)], kind="query"))[1] for n in range(1, 9)]
     held = threading.Event()
     with ThreadPoolExecutor(10) as pool:
-        busy = pool.submit(turns.ask, None, lambda given: [held.wait(20) for _ in given], urgent=True)
+        busy = pool.submit(batcher.run, None, lambda given: [held.wait(20) for _ in given], urgent=True)
         futures = [pool.submit(shared.codes, one, k=8) for one in states]
-        until(lambda: turns.waiting == 8)
+        until(lambda: batcher.waiting == 8)
         held.set()
         assert busy.result()
         found = [future.result() for future in futures]
@@ -308,7 +308,7 @@ def test_codes_that_are_made_together_are_those_that_are_made_alone() -> None:
         np.testing.assert_array_equal(codes.offsets, wanted.offsets)
     assert isinstance(shared.renamed(plain.concepts), SharedLexicon)
     assert shared.hash == plain.hash
-    turns.close()
+    batcher.close()
 
 
 def test_queries_go_before_documents_that_are_added() -> None:
@@ -319,13 +319,13 @@ def test_queries_go_before_documents_that_are_added() -> None:
             order.append(kind)
             yield from super().batches(texts, kind=kind, level=level, specials=specials)
 
-    turns = Turns()
-    shared = SharedEncoder(Watched(), turns)
+    batcher = MicroBatcher()
+    shared = SharedEncoder(Watched(), batcher)
     begun = threading.Event()
 
     def add() -> int:
         count = 0
-        with turns.in_bulk():
+        with batcher.low_priority():
             for rows, states in shared.batches(["some words"] * 400, kind="document"):
                 begun.set()
                 count += len(rows)
@@ -338,7 +338,7 @@ def test_queries_go_before_documents_that_are_added() -> None:
         list(shared.batches(["a query"], kind="query"))
         assert adding.result() == 400
     assert 0 < order.index("query") < 50  # it did not wait for all 50 steps
-    turns.close()
+    batcher.close()
 
 
 def test_an_error_reaches_the_one_who_asked() -> None:
@@ -348,9 +348,9 @@ def test_an_error_reaches_the_one_who_asked() -> None:
                 raise ValueError("bad text")
             yield from super().batches(texts, kind=kind, level=level, specials=specials)
 
-    turns = Turns()
-    shared = SharedEncoder(Broken(), turns)
+    batcher = MicroBatcher()
+    shared = SharedEncoder(Broken(), batcher)
     with pytest.raises(ValueError, match="bad text"):
         list(shared.batches(["bad"], kind="query"))
     assert list(shared.batches(["good"], kind="query"))
-    turns.close()
+    batcher.close()

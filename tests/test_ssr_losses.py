@@ -10,14 +10,14 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-import lexent.coders.maxsim as maxsims
-from lexent.coders import sparse
-from lexent.coders.maxsim import TextCodes, maxsim
-from lexent.coders.pair_states import TextStates
-from lexent.coders.retrieval_config import RetrievalConfig
-from lexent.coders.retrieval_model import RetrievalModel, document_contrast, token_contrast, unit
-from lexent.coders.sparse import selected_products, weighted_rows
-from lexent.coders.teacher import WHOLE, divergence, taught
+import lexent.training.ssr.maxsim as maxsims
+from lexent.training import sparse_products
+from lexent.training.pair_states import TextStates
+from lexent.training.sparse_products import selected_products, weighted_rows
+from lexent.training.ssr.config import RetrievalConfig
+from lexent.training.ssr.maxsim import TextCodes, maxsim
+from lexent.training.ssr.model import RetrievalModel, document_contrast, token_contrast, unit
+from lexent.training.ssr.teacher import WHOLE_TEXT_WEIGHT, divergence, taught
 from lexent.types import States
 from paired import ALL, NONE, SMALL, disturbed, slow_maxsim
 
@@ -66,7 +66,7 @@ def test_products_with_selected_rows_and_their_gradients_are_those_of_the_dense_
 def test_what_runs_on_a_gpu_gives_what_runs_on_a_cpu_within_16_bits() -> None:
     made, x = model()
     ids, values = (tensor.detach() for tensor in made.code(x, 5, autocast=False))
-    one, two = (spread(values, ids, x, 40) for spread in (sparse._spread, sparse._spread_densely))
+    one, two = (spread(values, ids, x, 40) for spread in (sparse_products._spread, sparse_products._spread_densely))
     torch.testing.assert_close(one, two, rtol=0.02, atol=0.02 * float(one.abs().max()))
     sides = ids[:8], unit(values)[:8], ids[8:], unit(values)[8:]
     one, two = (near(*sides, 40) for near in (maxsims._nearest_sparsely, maxsims._nearest_densely))
@@ -270,7 +270,7 @@ def test_the_teacher_has_the_scores_of_the_encoders_own_states() -> None:
             assert queries.pooled is not None
             assert documents.pooled is not None
             whole = cosine(queries.pooled[row].numpy(), documents.pooled[column].numpy())
-            assert found[row, column] == pytest.approx(tokens + WHOLE * whole)
+            assert found[row, column] == pytest.approx(tokens + WHOLE_TEXT_WEIGHT * whole)
 
 
 def test_the_divergence_is_that_of_the_chances_and_0_where_scores_differ_by_a_constant() -> None:

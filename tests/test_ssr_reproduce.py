@@ -18,12 +18,12 @@ from lexent.encoders import TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.dense_maxsim import DenseMaxSim, maxsim
-from lexent.evaluation.reproduction import Sizes, Study, reproduce
-from lexent.evaluation.reproduction.held import Held, joined, matcher, quality, speed
-from lexent.evaluation.reproduction.losses import lessons
-from lexent.evaluation.reproduction.reproduce import every_section
-from lexent.evaluation.reproduction.token_index import Memory
 from lexent.lexicon import Lexicon
+from lexent.studies.reproduction import Sizes, Study, reproduce
+from lexent.studies.reproduction.held import Held, joined, matcher, quality, speed
+from lexent.studies.reproduction.losses import lessons
+from lexent.studies.reproduction.reproduce import every_section
+from lexent.studies.reproduction.token_index import Memory
 from lexent.types import States
 from small import documents
 from test_fidelity import collection

@@ -16,28 +16,28 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-import lexent.coders.maxsim as maxsims
+import lexent.training.ssr.maxsim as maxsims
 from commands import data, good, run
 from lexent import recipes
-from lexent.coders import sparse
-from lexent.coders.checkpoint import CHECKPOINT, write_checkpoint
-from lexent.coders.log import METRICS
-from lexent.coders.pairs import Pairs
-from lexent.coders.retrieval import PairTrainer
-from lexent.coders.retrieval_config import RetrievalConfig
-from lexent.coders.retrieval_model import unit
-from lexent.coders.retrieval_run import fit
-from lexent.coders.sae import SparseAutoencoder
-from lexent.corpus.pairs import collection_pairs
 from lexent.encoders import Encoder, TinyEncoder
-from lexent.encoders import load as load_encoder
 from lexent.encoders.encoder import encode
 from lexent.errors import InputError, MismatchError
 from lexent.lexicon import Concept, Concepts, Lexicon, load
 from lexent.lexicon.lexicon import LexiconInfo
-from lexent.lexicon.ssr import train_ssr
-from lexent.pipeline import code
-from lexent.search.negatives import bm25_negatives
+from lexent.models import load_encoder
+from lexent.pipeline import Pipeline
+from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.training import sparse_products
+from lexent.training.bm25_negatives import bm25_negatives
+from lexent.training.checkpoint import CHECKPOINT, write_checkpoint
+from lexent.training.log import METRICS
+from lexent.training.pair_sources import collection_pairs
+from lexent.training.pairs import Pairs
+from lexent.training.ssr.config import RetrievalConfig
+from lexent.training.ssr.model import unit
+from lexent.training.ssr.run import fit
+from lexent.training.ssr.train import train_ssr
+from lexent.training.ssr.trainer import PairTrainer
 from paired import ALL, NONE, SMALL, collection, slow_maxsim, toy
 
 
@@ -188,7 +188,7 @@ def titled(tmp_path: Path) -> Path:
     return jsonl(tmp_path / "t.jsonl", [{"title": pairs.queries[a], "text": pairs.documents[b]} for a, b in rows])
 
 
-FLAGS = ("--recipe", "ssr", "--encoder", "tiny", "--latents", 64, "--k", 4, "--whole-latents", 32, "--whole-k", 4)
+FLAGS = ("--recipe", "ssr", "--encoder", "tiny", "--latents", 64, "--sae-k", 4, "--whole-latents", 32, "--whole-k", 4)
 
 
 def test_the_command_trains_names_saves_and_tells(titled: Path, tmp_path: Path) -> None:
@@ -228,7 +228,8 @@ def test_pairs_are_prepared_for_another_machine(titled: Path, tmp_path: Path) ->
         assert not set(pairs.negatives[query].tolist()) & set(answers.tolist())
     start = Lexicon.random(TinyEncoder(), size=64, k=4, whole=32).save(tmp_path / "start")
     out = tmp_path / "mine"
-    more = ("--pairs", file, "--start", start, "--steps", 2, "--batch", 8, "--sentences", 0, "--paper", "--beta", 0.2)
+    more = ("--pairs", file, "--start", start, "--steps", 2, "--batch", 8, "--sentences", 0, "--paper", "--freeze")
+    more = (*more, "--beta", 0.2)
     found = data("train", titled, "--out", out, *FLAGS, *more)
     assert found["training"]["start"] == load(start).hash
     assert (found["training"]["gamma"], found["training"]["beta"], found["training"]["gains"]) == (0.05, 0.2, False)
@@ -247,7 +248,7 @@ def test_the_command_says_what_does_not_fit(titled: Path, tmp_path: Path) -> Non
     assert "allowed: bm25, dense" in refused("--recipe", "ssr", "--negatives", "tfidf")
     assert "end it with .npz" in refused("--recipe", "ssr", "--prepare")
     folder = collection(tmp_path / "some")
-    assert "for measuring" in refused("--recipe", "ssr", "--pairs", folder, "--split", "test")
+    assert "is a test split" in refused("--recipe", "ssr", "--pairs", folder, "--split", "test")
 
 
 def test_a_query_weighs_in_training_what_it_weighs_in_a_search(
@@ -283,7 +284,7 @@ def test_a_query_weighs_in_training_what_it_weighs_in_a_search(
     lexicon = Lexicon(run.tokens.start, Concepts([Concept(at, str(at)) for at in range(64)]), info)
     asked = [pairs.queries[place] for place in batch.queries]
     states = encode(TinyEncoder(), asked, kind="query")
-    wanted = code(asked, states, kind="query", encoder=TinyEncoder(), lexicon=lexicon, recipe=recipe)
+    wanted = Pipeline(TinyEncoder(), lexicon, recipe).code(asked, states, kind="query")
     mine = found * unit(values).detach().numpy() / idf[ids.numpy()]
     np.testing.assert_array_equal(wanted.ids, ids.numpy())
     np.testing.assert_allclose(mine, wanted.values, rtol=1e-4, atol=1e-6)
@@ -295,7 +296,7 @@ def test_a_step_in_16_bits_is_close_to_one_in_32(
     """The way of a GPU, taken on a CPU: autocast, dense products."""
     exact = trainer(starts, **OURS)
     wanted, _ = exact._step()
-    monkeypatch.setattr(sparse, "_spread", sparse._spread_densely)
+    monkeypatch.setattr(sparse_products, "_spread", sparse_products._spread_densely)
     monkeypatch.setattr(maxsims, "_nearest_sparsely", maxsims._nearest_densely)
     coarse = trainer(starts, **OURS)
     coarse.autocast = True
@@ -346,11 +347,9 @@ def test_wrong_settings_are_refused() -> None:
     ):
         with pytest.raises(InputError, match=f"{next(iter(wrong))} is .*allowed: "):
             replace(SMALL, **wrong)
-    with pytest.raises(InputError, match="pretrain is 0"):
-        fit(TinyEncoder(), ["a"], toy(), config=replace(SMALL, pretrain=0))
     with pytest.raises(InputError, match='the encoder "tiny" cannot be trained'):
         fit(TinyEncoder(), toy().documents, toy(), config=replace(SMALL, freeze=False))
-    with pytest.raises(InputError, match="leave --teacher or --unfreeze out"):
+    with pytest.raises(InputError, match="leave --teacher out, or add --freeze"):
         replace(SMALL, freeze=False, teacher=0.5)
 
 
@@ -385,12 +384,12 @@ class Block:
 
 sys.meta_path.insert(0, Block())
 from pathlib import Path
-from lexent.coders.negatives import dense_negatives
-from lexent.coders.pairs import Pairs
-from lexent.coders.retrieval_config import RetrievalConfig
+from lexent.training.hard_negatives import dense_negatives
+from lexent.training.pairs import Pairs
+from lexent.training.ssr.config import RetrievalConfig
 from lexent.encoders import Encoder, TinyEncoder
-from lexent.encoders import load as load_encoder
-from lexent.lexicon.ssr import train_ssr
+from lexent.models import load_encoder
+from lexent.training.ssr.train import train_ssr
 
 pairs = Pairs.of([(f"word{i} thing{i % 7}", f"text about word{i} and thing{i % 7}") for i in range(60)])
 pairs = pairs.with_negatives(dense_negatives(pairs, TinyEncoder()))

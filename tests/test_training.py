@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 import torch
 
-from lexent.coders.checkpoint import CHECKPOINT, write_checkpoint
-from lexent.coders.model import TopKModel
-from lexent.coders.sae import SparseAutoencoder
-from lexent.coders.stream import StateStream
-from lexent.coders.training import METRICS, Progress, TrainConfig, Trainer, schedule
 from lexent.encoders import ArrayEncoder, TinyEncoder
 from lexent.errors import ArtifactError, InputError, MismatchError
+from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.training.checkpoint import CHECKPOINT, write_checkpoint
+from lexent.training.reconstruction.model import TopKModel
+from lexent.training.reconstruction.trainer import METRICS, Progress, TrainConfig, Trainer, schedule
+from lexent.training.stream import StateStream
 from lexent.types import States
 from paired import disturbed
 
@@ -484,7 +484,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import test_training as shared
-from lexent.coders import training
+from lexent.training.reconstruction import trainer as training
 
 trainer = training.Trainer(shared.stream(), shared.SMALL, folder=Path(sys.argv[1]))
 step = trainer._step

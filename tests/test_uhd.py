@@ -16,26 +16,26 @@ from hypothesis import strategies as st
 
 from commands import data, good, run
 from lexent import recipes
-from lexent.coders.checkpoint import write_checkpoint
-from lexent.coders.pairs import Pairs
-from lexent.coders.sae import CONFIG, WEIGHTS, SparseAutoencoder
-from lexent.coders.sae_config import groups_of
-from lexent.coders.winner_config import WinnerConfig
-from lexent.coders.winner_loss import Scores, hinge, loss_of
-from lexent.coders.winner_training import WinnerTrainer, linear
-from lexent.coders.winners import Bucket, active, capped, live_inputs, max_pooled
 from lexent.encoders import TinyEncoder, patches
-from lexent.encoders import load as load_encoder
 from lexent.encoders.buckets import BucketEncoder, BucketParts
 from lexent.encoders.encoder import encode
 from lexent.encoders.sentence import SentenceEncoder
+from lexent.engine import Index
 from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.evaluation.collections import load as load_collection
-from lexent.evaluation.reproduction.counts import layers_of
 from lexent.lexicon import Lexicon, load
-from lexent.lexicon.uhd import joined, train_uhd
+from lexent.models import load_encoder
 from lexent.recipes import Recipe
-from lexent.search import Index
+from lexent.sae.autoencoder import CONFIG, WEIGHTS, SparseAutoencoder
+from lexent.sae.config import groups_of
+from lexent.studies.reproduction.counts import layers_of
+from lexent.training.checkpoint import write_checkpoint
+from lexent.training.pairs import Pairs
+from lexent.training.uhd.config import WinnerConfig
+from lexent.training.uhd.loss import Scores, hinge, loss_of
+from lexent.training.uhd.model import Bucket, active, capped, live_inputs, max_pooled
+from lexent.training.uhd.train import joined, train_uhd
+from lexent.training.uhd.trainer import WinnerTrainer, linear
 from lexent.types import SparseVectors, States
 from lexent.weighting import as_query, unit
 from small import TOPICS, documents
@@ -486,7 +486,7 @@ def test_two_buckets_of_one_layer_differ_and_have_names_of_their_own(base: str, 
 def test_train_from_the_command_line(base: str, tmp_path: Path) -> None:
     lines = [{"_id": one.id, "title": f"{one.content[:9]} {one.id}", "text": one.content} for one in documents()]
     (tmp_path / "corpus.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
-    words = ["train", tmp_path / "corpus.jsonl", "--recipe", "uhd", "--encoder", base, "--latents", 64, "--k", 6]
+    words = ["train", tmp_path / "corpus.jsonl", "--recipe", "uhd", "--encoder", base, "--latents", 64, "--sae-k", 6]
     words += ["--steps", 3, "--batch", 4, "--layers", "1,2", "--rank", 2, "--bits", 8, "--shallow"]
     found = data(*words, "--out", tmp_path / "lex")
     assert found["concepts"] == 128
@@ -499,7 +499,7 @@ def test_train_from_the_command_line(base: str, tmp_path: Path) -> None:
     for wrong, why in (
         (["--recipe", "uhd", "--gamma", 1], "add --recipe ssr"),
         (["--layers", "1"], "add --recipe uhd"),
-        (["--recipe", "uhd", "--layers", "one"], "whole numbers"),
+        (["--recipe", "uhd", "--layers", "one"], "integers with commas"),
         (["--recipe", "uhd", "--level", "pooled"], "decides it"),
         (["--recipe", "uhd", "--passes", 2], "no use for it"),
         (["--steps", 3], "ssr or uhd"),

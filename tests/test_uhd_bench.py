@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # benchmarks/ is no part of the
 
 from benchmarks import uhd_data, uhd_report
 from benchmarks.maxsim_data import HELD_OUT
-from lexent.indexing import scale
+from lexent.indexing.postings import quantisation
 from lexent.types import SparseVectors
 
 
@@ -58,7 +58,11 @@ def test_codes_are_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.Monkey
         made.clear()
         assert sorted(path.name for path in tmp_path.glob(f"{names}*")) == [f"{names}-000.npz", f"{names}-001.npz"]
         exact = kind == "query"
-        expected = np.float32(0.1117) if exact else np.float32(scale.VALUES[scale.encode(np.float32([0.1117]))[0]])
+        expected = (
+            np.float32(0.1117)
+            if exact
+            else np.float32(quantisation.CODE_VALUES[quantisation.encode(np.float32([0.1117]))[0]])
+        )
         assert (parts[0].values == expected).all()
     assert parts[0].below(2).ids.tolist() == [0, 1, 0, 1]
     assert parts[0].below(2).offsets.tolist() == [0, 2, 4]

@@ -12,20 +12,20 @@ import pytest
 
 from commands import good, run
 from lexent import recipes
-from lexent.encoders import load as load_encoder
 from lexent.encoders.encoder import encode
 from lexent.evaluation import bucket_training, evaluate, latent
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.reproduction import Sizes, Study, latency, reproduce
-from lexent.evaluation.reproduction.activity import _by_length, _growth, _spread
-from lexent.evaluation.reproduction.counts import layers_of, train_split
-from lexent.evaluation.reproduction.latency import _raced
-from lexent.evaluation.reproduction.losses import lessons
-from lexent.evaluation.reproduction.reproduce import every_section
-from lexent.evaluation.reproduction.units import _bucket, _config, _trained
 from lexent.evaluation.systems import Bench
-from lexent.lexicon.uhd import train_uhd
+from lexent.models import load_encoder
 from lexent.search.searcher import Searcher
+from lexent.studies.reproduction import Sizes, Study, latency, reproduce
+from lexent.studies.reproduction.activity import _by_length, _growth, _spread
+from lexent.studies.reproduction.counts import layers_of, train_split
+from lexent.studies.reproduction.latency import _raced
+from lexent.studies.reproduction.losses import lessons
+from lexent.studies.reproduction.reproduce import every_section
+from lexent.studies.reproduction.units import _bucket, _config, _trained
+from lexent.training.uhd.train import train_uhd
 from lexent.weighting import as_query, unit
 from small import documents
 from test_encoders import small_model
@@ -261,7 +261,7 @@ def test_weights_are_learned_from_the_train_split_alone(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bucket_training, "PENALTIES", (0.1,))
-    monkeypatch.setattr(bucket_training, "STEPS", 20)
+    monkeypatch.setattr(bucket_training, "WEIGHT_STEPS", 20)
     whole = collection(40)
     queries = {f"{query}-{at}": f"{text} {at}" for query, text in whole.queries.items() for at in range(6)}
     qrels = {name: whole.qrels[name.rsplit("-", 1)[0]] for name in queries}

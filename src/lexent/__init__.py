@@ -14,16 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lexent.artifact import lexent_version
-    from lexent.encoders import load as load_encoder
+    from lexent.build import index
+    from lexent.engine import Index
     from lexent.errors import LexentError
     from lexent.evaluation.evaluate import evaluate
     from lexent.evaluation.tuning import tune
     from lexent.lexicon import Lexicon
     from lexent.lexicon import load as load_lexicon
-    from lexent.lexicon.train import train
+    from lexent.models import load_encoder
     from lexent.recipes import Recipe
-    from lexent.search import Index
-    from lexent.search.build import index
+    from lexent.search.feedback import Feedback
+    from lexent.search.matching import Fast
+    from lexent.search.results import Hit, Results
+    from lexent.training.reconstruction.train import train
+    from lexent.training.reconstruction.trainer import TrainConfig
+    from lexent.training.ssr.config import RetrievalConfig
     from lexent.types import Document
 
     open = Index.open
@@ -31,25 +36,37 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Document": "lexent.types:Document",
-    "Index": "lexent.search:Index",
+    "Fast": "lexent.search.matching:Fast",
+    "Feedback": "lexent.search.feedback:Feedback",
+    "Hit": "lexent.search.results:Hit",
+    "Index": "lexent.engine:Index",
     "Lexicon": "lexent.lexicon:Lexicon",
     "LexentError": "lexent.errors:LexentError",
     "Recipe": "lexent.recipes:Recipe",
+    "Results": "lexent.search.results:Results",
+    "RetrievalConfig": "lexent.training.ssr.config:RetrievalConfig",
+    "TrainConfig": "lexent.training.reconstruction.trainer:TrainConfig",
     "evaluate": "lexent.evaluation.evaluate:evaluate",
-    "index": "lexent.search.build:index",
-    "load_encoder": "lexent.encoders:load",
+    "index": "lexent.build:index",
+    "load_encoder": "lexent.models:load_encoder",
     "load_lexicon": "lexent.lexicon:load",
-    "open": "lexent.search:Index.open",
-    "train": "lexent.lexicon.train:train",
+    "open": "lexent.engine:Index.open",
+    "train": "lexent.training.reconstruction.train:train",
     "tune": "lexent.evaluation.tuning:tune",
 }
 
 __all__ = [
     "Document",
+    "Fast",
+    "Feedback",
+    "Hit",
     "Index",
     "LexentError",
     "Lexicon",
     "Recipe",
+    "Results",
+    "RetrievalConfig",
+    "TrainConfig",
     "__version__",
     "evaluate",
     "index",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 """The newest form of artefact that this version writes and reads."""
 
 MANIFEST = "manifest.json"
@@ -38,6 +38,7 @@ _parsing = threading.Lock()  # Python 3.11 may fail at literals, as headers of a
 
 
 def lexent_version() -> str:
+    """The version of the installed package."""
     from importlib import metadata
 
     try:
@@ -164,11 +165,13 @@ def check_target(path: Path, *, kind: ArtifactKind, overwrite: bool) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file; errors of the disk are a WriteError."""
     with disk_errors(path):
         path.write_bytes(data)
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write a value as indented JSON."""
     write_bytes(path, json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n")
 
 
@@ -184,6 +187,7 @@ class ArrayWriter:
             self._file.write(b"\0" * self._HEADER)
 
     def append(self, array: NDArray[Any]) -> None:
+        """Append rows."""
         import numpy as np
 
         with disk_errors(self._path):
@@ -191,6 +195,7 @@ class ArrayWriter:
         self._rows += len(array)
 
     def abandon(self) -> None:
+        """Close the file without finishing it."""
         self._file.close()
 
     def close(self) -> None:
@@ -357,6 +362,7 @@ def sync(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable."""
     with suppress(OSError):  # some systems cannot open or sync a folder; the rename itself still stands
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from lexent import recipes
+from lexent import arguments, recipes
+from lexent.corpus import Corpus, read
 from lexent.errors import InputError
+from lexent.explain.explainer import EXPLAINER
+from lexent.indexing import builder
+from lexent.indexing.forward.stores import EncodedDocuments
+from lexent.indexing.index_models import IndexModels
 from lexent.indexing.manifest import Manifest, verify
-from lexent.indexing.snapshot import Snapshot
-from lexent.indexing.stores import Material
+from lexent.indexing.reader import IndexReader
 from lexent.indexing.writer import Writer
+from lexent.models import EncoderLike, LexiconLike
+from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
-from lexent.search import builder, fused, steering
+from lexent.search import fused, steering
 from lexent.search.feedback import Feedback, Learning
 from lexent.search.fused import FusedResults
 from lexent.search.fusion import Method
 from lexent.search.matching import Mode
-from lexent.search.parts import EncoderLike, LexiconLike, Parts
 from lexent.search.query import Query
 from lexent.search.results import DenseHit, QueryConcept, Results
 from lexent.search.searcher import Searcher
@@ -41,50 +46,52 @@ class Index:
 
     def __init__(
         self,
-        path: Path,
+        path: str | Path,
         *,
         encoder: EncoderLike = None,
         lexicon: LexiconLike = None,
         retune: Settings | None = None,
     ) -> None:
-        self.path = path
-        self._settings = dict(retune or {})
-        snapshot = Snapshot.open(path)
-        self._parts = Parts(path, snapshot.manifest, encoder, lexicon)
-        self.view = View(snapshot, self._parts, settings=self._settings)
+        self.path = arguments.path("path", path, allowed="the folder of an index: a string or a pathlib.Path")
+        settings = {} if retune is None else retune
+        self._settings = dict(arguments.mapping("retune", settings, allowed='settings, such as {"k1": 3, "b": 0.4}'))
+        reader = IndexReader.open(self.path)
+        self._models = IndexModels(self.path, reader.manifest, encoder, lexicon)
+        self.view = View(reader, self._models, explainer=EXPLAINER, settings=self._settings)
 
     @staticmethod
     def build(
-        documents: Iterable[Document],
+        documents: Source,
         *,
         out: str | Path,
         encoder: EncoderLike = None,
         lexicon: LexiconLike = None,
         recipe: Recipe | str = "latent-terms",
-        extras: Sequence[str] = (),
+        extras: str | Sequence[str] = (),
         memory: int | None = None,
         progress: builder.Progress | None = None,
         overwrite: bool = False,
     ) -> Index:
-        """Indexes documents into the folder `out` and opens it.
+        """Indexes documents, or what `lexent.index` reads, into the folder `out` and opens it.
 
         The folder appears when all is written; an index that stood there stays until then, also when this is killed.
         extras: what to keep for comparison with other ways to search: "dense", the encoder's own vectors, "lexical".
         memory: bytes that packing the documents stays within, beside the encoder's.
         """
-        out = Path(out)
+        out = arguments.path("out", out)
+        arguments.flag("overwrite", overwrite)
         used = builder.build(
-            documents,
+            documents_of(documents),
             out,
             encoder=encoder,
             lexicon=lexicon,
             recipe=recipes.get(recipe),
-            extras=extras,
-            memory=memory,
-            progress=progress,
+            extras=arguments.names("extras", extras),
+            memory=arguments.whole_or_none("memory", memory, least=1),
+            progress=arguments.function("progress", progress),
             overwrite=overwrite,
         )
-        return Index(out, encoder=used[0], lexicon=used[1])
+        return Index(out, encoder=used.encoder, lexicon=used.lexicon)
 
     @staticmethod
     def open(
@@ -99,32 +106,38 @@ class Index:
         Both are loaded when first needed; a MismatchError says so when they are not those it was built with.
         retune: settings to search by instead of the index's own, for example {"k1": 3, "b": 0.4}; nothing is written.
         """
-        return Index(Path(path), encoder=encoder, lexicon=lexicon, retune=retune)
+        return Index(path, encoder=encoder, lexicon=lexicon, retune=retune)
 
     # --- read --------------------------------------------------------------------------------------------------
 
     @property
     def encoder(self) -> Encoder:
-        return self._parts.encoder
+        """The encoder of the index."""
+        return self._models.encoder
 
     @property
     def lexicon(self) -> Lexicon:
-        return self._parts.lexicon
+        """The lexicon of the index, with the labels that users gave."""
+        return self._models.lexicon
 
     @property
     def manifest(self) -> Manifest:
+        """The manifest of the generation that is open."""
         return self.view.manifest
 
     @property
     def recipe(self) -> Recipe:
+        """The recipe that queries are weighted by."""
         return self.view.recipe
 
     @property
     def searcher(self) -> Searcher:
+        """The searcher over the segments that are open."""
         return self.view.searcher
 
     @property
-    def documents(self) -> Snapshot:
+    def documents(self) -> IndexReader:
+        """The reader of the generation that is open."""
         return self.view.documents
 
     def __len__(self) -> int:
@@ -143,8 +156,8 @@ class Index:
         idf_of_subset: bool = False,
         mode: Mode = None,
         feedback: Feedback | int | None = None,
-        like: Sequence[str] = (),
-        unlike: Sequence[str] = (),
+        like: str | Sequence[str] = (),
+        unlike: str | Sequence[str] = (),
     ) -> Results:
         """The k best documents for a query, or all that share a concept with it where those are fewer.
 
@@ -152,8 +165,8 @@ class Index:
         example {"year": {"gte": 2019}, "lang": "en"}. idf_of_subset: concepts count by how rare they are among those.
         mode: for recipes that match tokens (ssr), "exact", or "fast": candidates first, approximate (a `Fast` has its
         settings); as the recipe says where it is not given. feedback: search twice, the second time also by concepts of
-        the first hits: how many of those, or a Feedback. like, unlike: ids of documents to learn from and against; what
-        changed is in `Results.added`.
+        the first hits: how many of those, or a Feedback. like, unlike: ids of documents to learn from and against, one
+        or several; what changed is in `Results.added`.
         """
         learning = Learning.of(feedback, like=like, unlike=unlike)
         return self.view.search_many(
@@ -165,14 +178,14 @@ class Index:
         query: str,
         *,
         k: int = 10,
-        fuse: Sequence[str] | Mapping[str, float | None] = ("bm25",),
+        fuse: str | Sequence[str] | Mapping[str, float | None] = "bm25",
         fusion: Method = "sum",
         steer: steering.Steer | None = None,
         filter: Where | None = None,
         idf_of_subset: bool = False,
         feedback: Feedback | int | None = None,
-        like: Sequence[str] = (),
-        unlike: Sequence[str] = (),
+        like: str | Sequence[str] = (),
+        unlike: str | Sequence[str] = (),
     ) -> FusedResults:
         """The k best documents by concepts and by words together; every hit says what each of the two gave.
 
@@ -181,7 +194,7 @@ class Index:
         fusion: by calibrated scores or by reciprocal ranks, see `lexent.search.fusion`. The others: as for `search`.
         """
         learning = Learning.of(feedback, like=like, unlike=unlike)
-        sides = dict(fuse) if isinstance(fuse, Mapping) else dict.fromkeys(fuse)
+        sides = dict(fuse) if isinstance(fuse, Mapping) else dict.fromkeys(arguments.names("fuse", fuse))
         view = self.view
         prepared = view.prepared([query], steer=steer, where=filter, idf_of_subset=idf_of_subset, learning=learning)
         return fused.search(view, prepared, k=k, sides=sides, method=fusion)
@@ -197,6 +210,7 @@ class Index:
         feedback: Feedback | int | None = None,
     ) -> list[Results]:
         """The results of several queries, encoded together and searched on all cores."""
+        queries = arguments.texts("queries", queries, remedy="for one query call index.search(query)")
         learning = Learning.of(feedback)
         return self.view.search_many(
             queries, k=k, where=filter, idf_of_subset=idf_of_subset, mode=mode, learning=learning
@@ -215,18 +229,20 @@ class Index:
         *,
         steer: steering.Steer | None = None,
         feedback: Feedback | int | None = None,
-        like: Sequence[str] = (),
-        unlike: Sequence[str] = (),
+        like: str | Sequence[str] = (),
+        unlike: str | Sequence[str] = (),
     ) -> Query:
         """A query with its final weights, as `search` has them."""
         return self.view.query(text, steer=steer, learning=Learning.of(feedback, like=like, unlike=unlike))
 
     def concepts(self, query: Query) -> list[QueryConcept]:
         """The concepts of a query, strongest first."""
+        arguments.instance("query", query, Query, allowed="a Query: index.query(TEXT)")
         return self.view.concepts(query)
 
     def document(self, id: str) -> Document:
         """The document of that id."""
+        arguments.text("id", id)
         return self.view.documents.get(id)
 
     def info(self) -> dict[str, Any]:
@@ -260,12 +276,13 @@ class Index:
         """Shows what was changed since this was opened; says whether anything was."""
         if Manifest.read(self.path) == self.manifest:
             return False
-        snapshot = Snapshot.open(self.path)
-        self._parts.check(snapshot.manifest)
-        self.view = View(snapshot, self._parts, settings=self._settings)
+        reader = IndexReader.open(self.path)
+        self._models.check(reader.manifest)
+        self.view = View(reader, self._models, explainer=EXPLAINER, settings=self._settings)
         return True
 
     def close(self) -> None:
+        """Close the files of the index."""
         self.view.documents.close()
 
     def __enter__(self) -> Index:
@@ -290,11 +307,14 @@ class Index:
         already there take the place of those; without it, such an id is an InputError.
         """
         replaced: list[int] = []
-        with Writer(self.path, memory=memory) as writer:
-            self._parts.check(writer.snapshot.manifest)
+        arguments.flag("upsert", upsert)
+        arguments.function("progress", progress)
+        documents = documents_of(source)
+        with Writer(self.path, memory=arguments.whole_or_none("memory", memory, least=1)) as writer:
+            self._models.check(writer.reader.manifest)
             with writer.new_segment() as segment:
-                for chunk in builder.in_chunks(_documents(source)):
-                    there = writer.snapshot.positions([document.id for document in chunk])
+                for chunk in builder.in_chunks(documents):
+                    there = writer.reader.positions([document.id for document in chunk])
                     if there and not upsert:
                         raise InputError(
                             f'the index already has a document "{next(iter(there))}"; replace it with --upsert '
@@ -315,16 +335,18 @@ class Index:
         """Adds documents; those whose id is already there take the place of the older ones. All of them or none."""
         return self.add(source, upsert=True, memory=memory, progress=progress)
 
-    def delete(self, ids: Iterable[str], *, missing: bool = False) -> int:
+    def delete(self, ids: str | Iterable[str], *, missing: bool = False) -> int:
         """Deletes documents by id, all of them or none; gives how many.
 
-        An id that is not there is a NotFoundError, unless missing is true.
+        ids: one or several; a single string is one id. An id that is not there is a NotFoundError, unless missing is
+        true.
         """
-        wanted = list(dict.fromkeys(ids))
+        arguments.flag("missing", missing)
+        wanted = list(dict.fromkeys(arguments.names("ids", ids, allowed="the id of a document, or a list of ids")))
         with Writer(self.path) as writer:
-            there = writer.snapshot.positions(wanted)
+            there = writer.reader.positions(wanted)
             if len(there) < len(wanted) and not missing:
-                writer.snapshot.position(next(id for id in wanted if id not in there))  # which says what is missing
+                writer.reader.position(next(id for id in wanted if id not in there))  # which says what is missing
             if there:
                 writer.delete(there.values())
                 writer.tidy()
@@ -333,7 +355,8 @@ class Index:
 
     def compact(self, *, memory: int | None = None, progress: builder.Progress | None = None) -> None:
         """Writes all documents into one segment, without what was deleted. Searches give the same, quicker."""
-        with Writer(self.path, memory=memory) as writer:
+        arguments.function("progress", progress)
+        with Writer(self.path, memory=arguments.whole_or_none("memory", memory, least=1)) as writer:
             writer.compact(progress=progress)
         self.refresh()
 
@@ -350,27 +373,36 @@ class Index:
 
     def rename(self, concept: str | int, label: str | None) -> None:
         """Gives a concept a name of your own, for everyone who opens this index; None gives it back its own."""
-        self._parts.rename(self.lexicon.resolve(concept).id, label)
+        self._models.rename(self.lexicon.resolve(concept).id, arguments.text_or_none("label", label))
 
-    def _material(self, documents: list[Document], writer: Writer, progress: builder.Progress | None) -> Material:
+    def _material(
+        self, documents: list[Document], writer: Writer, progress: builder.Progress | None
+    ) -> EncodedDocuments:
         return builder.material_of(
             documents,
-            encoder=self.encoder,
-            lexicon=self.lexicon,
-            recipe=writer.recipe,
-            extras=writer.snapshot.manifest.extras,
+            Pipeline(self.encoder, self.lexicon, writer.recipe),
+            extras=writer.reader.manifest.extras,
             progress=progress,
         )
 
 
-def _documents(source: Source) -> Iterable[Document]:
-    from lexent.corpus import read
-
-    if isinstance(source, str | Path):
+def documents_of(source: Source) -> Iterable[Document]:
+    """The documents of a source: given as they are, or read; see `lexent.corpus.read`."""
+    if isinstance(source, Corpus):
+        return source
+    if arguments.is_path(source) or not isinstance(source, Iterable):
         return read(source)
-    items = iter(source)
-    first = next(items, None)
-    if first is None:
+    if isinstance(source, Sequence):
+        return read(source) if source and not isinstance(source[0], Document) else _only_documents(source)
+    if not isinstance(source, Iterator):  # mappings and data frames give names of columns: `read` refuses them
+        return read(source)
+    first = list(islice(source, 1))
+    if not first:
         return ()
-    whole = chain([first], items)
-    return cast("Iterable[Document]", whole) if isinstance(first, Document) else read(whole)
+    whole = chain(first, source)
+    return _only_documents(whole) if isinstance(first[0], Document) else read(whole)
+
+
+def _only_documents(items: Iterable[Any]) -> Iterator[Document]:
+    for number, item in enumerate(items, 1):
+        yield arguments.instance(f"item {number}", item, Document, allowed="a lexent.Document, as the first item is")

@@ -68,3 +68,15 @@ class EndpointError(LexentError):
 
     exit_code = 9
     http_status = 502
+
+
+class LexentWarning(UserWarning):
+    """Something the caller should know; the command line shows it as a note."""
+
+
+class FieldWarning(LexentWarning):
+    """Values of a metadata field were converted to the kind that the field has in its index."""
+
+
+class TrainingWarning(LexentWarning):
+    """A training went on without something: a learning rate that diverged, latents that never fire."""

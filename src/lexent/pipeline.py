@@ -1,159 +1,168 @@
-"""Stages 1 to 3 in one stream: texts to pooled concept vectors, never holding more than a batch of states."""
+"""Texts to sparse vectors: encode, code and pool in one stream that never holds more than a batch of states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders.encoder import batches_with_whole, finite_batches
 from lexent.errors import MismatchError
+from lexent.function_words import token_weights
+from lexent.lexicon.bucket_weights import features
 from lexent.types import Kind, RowCodes, SparseVectors, States
+from lexent.weighting import as_query, pool, unit
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
     from lexent.recipes import Recipe
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A batch of texts after stage 2."""
+    """A batch of texts after they were encoded and coded."""
 
     positions: NDArray[np.int64]  # [n_texts], among all texts
     codes: RowCodes
     whole: States | None
-    """The encoder's own vector of each text, where it was asked for."""
+    """The encoder's own vector of each text, where it was requested."""
 
 
-def represent(
-    texts: Sequence[str],
-    *,
-    kind: Kind,
-    encoder: Encoder,
-    lexicon: Lexicon,
-    recipe: Recipe,
-    progress: Callable[[int], None] | None = None,
-) -> SparseVectors:
-    """The concepts of each text, pooled over its tokens and not yet transformed, in the order of the texts.
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """An encoder, a lexicon and a recipe: all that turns texts into sparse vectors."""
 
-    progress is called with the number of texts done since its last call.
-    """
-    parts: list[SparseVectors] = []
-    positions: list[NDArray[np.int64]] = []
-    for batch in coded(texts, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe, progress=progress):
-        parts.append(as_pooled(batch.codes, lexicon, recipe))
-        positions.append(batch.positions)
-    vectors = SparseVectors.concatenate(parts, size=lexicon.size)
-    if not positions:
-        return vectors
-    return vectors.take(np.argsort(np.concatenate(positions), kind="stable"))
+    encoder: Encoder
+    lexicon: Lexicon
+    recipe: Recipe
 
+    def represent(
+        self, texts: Sequence[str], *, kind: Kind, progress: Callable[[int], None] | None = None
+    ) -> SparseVectors:
+        """The concepts of each text, pooled over its tokens and not yet transformed, in the order of the texts.
 
-def as_pooled(codes: RowCodes, lexicon: Lexicon, recipe: Recipe) -> SparseVectors:
-    """One vector a text: its tokens pooled, and of length 1 in each bucket where the recipe says so."""
-    from lexent.weighting import pool, unit
+        progress is called with the number of texts done since its last call.
+        """
+        parts, order = self.collect(texts, lambda batch: self.pooled(batch.codes), kind=kind, progress=progress)
+        return SparseVectors.concatenate(parts, size=self.lexicon.size).take(order)
 
-    vectors = pool(codes, size=lexicon.size, how=recipe.pool)
-    return unit(vectors, buckets=lexicon.buckets) if recipe.unit else vectors
+    def collect(
+        self,
+        texts: Sequence[str],
+        make: Callable[[Coded], T],
+        *,
+        kind: Kind,
+        vectors: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> tuple[list[T], NDArray[np.int64]]:
+        """What `make` gives for each batch, and the order that restores that of the texts.
 
+        Batches come in any order. Where the results of all batches stand one after the other, text i is at order[i].
+        """
+        parts: list[T] = []
+        positions = [np.empty(0, np.int64)]
+        for batch in self.coded(texts, kind=kind, vectors=vectors, progress=progress):
+            parts.append(make(batch))
+            positions.append(batch.positions)
+        return parts, np.argsort(np.concatenate(positions), kind="stable")
 
-def as_asked(vectors: SparseVectors, lexicon: Lexicon, recipe: Recipe) -> SparseVectors:
-    """Pooled queries as a recipe weighs them with a lexicon, before idf and steering."""
-    from lexent.lexicon.bucket_weights import features
-    from lexent.weighting import as_query
-
-    weights = None
-    if recipe.predicted:
-        if lexicon.bucket_weights is None:
+    def coded(
+        self,
+        texts: Sequence[str],
+        *,
+        kind: Kind,
+        vectors: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> Iterator[Coded]:
+        """The codes of texts, a batch at a time, in any order. vectors: also the encoder's own vector of each text."""
+        encoder, lexicon, recipe = self.encoder, self.lexicon, self.recipe
+        lexicon.check(encoder, level=recipe.level)
+        if recipe.whole and lexicon.whole is None:  # said before anything is encoded
             raise MismatchError(
-                f'the recipe "{recipe.name}" lets queries weigh buckets, and the lexicon "{lexicon.name}" has not '
-                "learned how; learn it: lexent tune COLLECTION --recipe uhd --lexicon DIR --predict NEW_DIR"
+                f'the recipe "{recipe.name}" codes whole texts beside tokens, and the lexicon "{lexicon.name}" has no '
+                "concepts for those; take another recipe, for example ssr, or a lexicon that has them"
             )
-        weights = lexicon.bucket_weights.of(features(vectors, lexicon.sae))
-    return as_query(vectors, recipe, buckets=lexicon.buckets, weights=weights)
+        parts: Iterator[tuple[NDArray[np.int64], States, States | None]]
+        if recipe.level == "tokens" and (vectors or recipe.whole):
+            parts = batches_with_whole(encoder, texts, kind=kind, specials=recipe.specials)
+        else:
+            found = finite_batches(encoder, texts, kind=kind, level=recipe.level, specials=recipe.specials)
+            parts = ((rows, states, states if recipe.level == "pooled" else None) for rows, states in found)
+        for rows, states, whole in parts:
+            codes = self.code([texts[row] for row in rows], states, kind=kind, whole=whole)
+            yield Coded(rows, codes, whole if vectors else None)
+            if progress is not None:
+                progress(len(rows))
+
+    def code(self, texts: Sequence[str], states: States, *, kind: Kind, whole: States | None = None) -> RowCodes:
+        """The codes of the states of some texts, as they are pooled: some tokens of a query count for more than others.
+
+        For MaxSim the code of every token has the length 1, before those weights. whole: the texts' own vectors; their
+        codes come as a last row of each text where the recipe gives them a weight.
+        """
+        encoder, lexicon, recipe = self.encoder, self.lexicon, self.recipe
+        codes = lexicon.codes(states, k=recipe.k_for(kind))
+        light = kind == "query" and recipe.level == "tokens" and recipe.function_words != 1
+        adaptive = kind == "query" and recipe.adaptive_k
+        tokens = encoder.tokenize(texts, kind=kind, specials=recipe.specials) if light or adaptive else []
+        if adaptive:
+            counts = [int(np.count_nonzero(~found.special)) for found in tokens]
+            codes = _strongest(codes, [recipe.k_for(kind, tokens=count) for count in counts])
+        if recipe.match == "maxsim":
+            codes = _unit(codes)
+        if kind == "query" and recipe.level == "tokens":
+            weights = np.ones(len(codes.values), np.float32)
+            if light:
+                found = [token_weights(text, recipe.function_words) for text in tokens]
+                weights *= np.concatenate([*found, weights[:0]])
+            mean = lexicon.sae.config.mean_length
+            if recipe.emphasis and mean > 0:
+                weights *= (states.values.float().norm(dim=1).cpu().numpy() / mean) ** recipe.emphasis
+            codes = replace(codes, values=codes.values * weights[:, None])
+            owners = np.repeat(np.arange(len(texts)), np.diff(codes.offsets))
+            strengths = np.bincount(owners, weights, minlength=len(texts)).astype(np.float32)
+            if lexicon.sae.query_gain is not None:
+                codes = replace(codes, values=codes.values * lexicon.sae.query_gain[codes.ids])
+        if recipe.whole:
+            assert whole is not None
+            extra = _unit(lexicon.whole_codes(whole, k=recipe.k))
+            if kind == "query":  # a share of the sum of the tokens' weights: it counts alike in short and long queries
+                extra = replace(extra, values=extra.values * (np.float32(recipe.whole) * strengths)[:, None])
+            codes = _with_last(codes, extra)
+        return _without_blank(codes, texts)
+
+    def pooled(self, codes: RowCodes) -> SparseVectors:
+        """One vector a text: its tokens pooled, and of length 1 in each bucket where the recipe says so."""
+        vectors = pool(codes, size=self.lexicon.size, how=self.recipe.pool)
+        return unit(vectors, buckets=self.lexicon.buckets) if self.recipe.unit else vectors
+
+    def query_vectors(self, pooled: SparseVectors) -> SparseVectors:
+        """Pooled queries as the recipe weighs them with the lexicon, before idf and steering."""
+        lexicon, recipe = self.lexicon, self.recipe
+        weights = None
+        if recipe.predicted:
+            if lexicon.bucket_weights is None:
+                raise MismatchError(
+                    f'the recipe "{recipe.name}" lets queries weigh buckets, and the lexicon "{lexicon.name}" has not '
+                    "learned how; learn it: lexent tune COLLECTION --recipe uhd --lexicon DIR --predict NEW_DIR"
+                )
+            weights = lexicon.bucket_weights.of(features(pooled, lexicon.sae))
+        return as_query(pooled, recipe, buckets=lexicon.buckets, weights=weights)
 
 
-def coded(
-    texts: Sequence[str],
-    *,
-    kind: Kind,
-    encoder: Encoder,
-    lexicon: Lexicon,
-    recipe: Recipe,
-    vectors: bool = False,
-    progress: Callable[[int], None] | None = None,
-) -> Iterator[Coded]:
-    """The codes of texts, a batch at a time, in any order. vectors: also the encoder's own vector of each text."""
-    from lexent.encoders.encoder import batches_with_whole
-
-    lexicon.check(encoder, level=recipe.level)
-    if recipe.whole and lexicon.whole is None:  # said before anything is encoded
-        raise MismatchError(
-            f'the recipe "{recipe.name}" codes whole texts beside tokens, and the lexicon "{lexicon.name}" has no '
-            "concepts for those; take another recipe, for example ssr, or a lexicon that has them"
-        )
-    parts: Iterator[tuple[NDArray[np.int64], States, States | None]]
-    if recipe.level == "tokens" and (vectors or recipe.whole):
-        parts = batches_with_whole(encoder, texts, kind=kind, specials=recipe.specials)
-    else:
-        found = encoder.batches(texts, kind=kind, level=recipe.level, specials=recipe.specials)
-        parts = ((rows, states, states if recipe.level == "pooled" else None) for rows, states in found)
-    for rows, states, whole in parts:
-        own = [texts[row] for row in rows]
-        codes = code(own, states, kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe, whole=whole)
-        yield Coded(rows, codes, whole if vectors else None)
-        if progress is not None:
-            progress(len(rows))
-
-
-def code(
-    texts: Sequence[str],
-    states: States,
-    *,
-    kind: Kind,
-    encoder: Encoder,
-    lexicon: Lexicon,
-    recipe: Recipe,
-    whole: States | None = None,
-) -> RowCodes:
-    """The codes of the states of some texts, as they are pooled: some tokens of a query count for more than others.
-
-    For MaxSim the code of every token has the length 1, before those weights. whole: the texts' own vectors; their
-    codes come as a last row of each text where the recipe gives them a weight.
-    """
-    codes = lexicon.codes(states, k=recipe.k_for(kind))
-    light = kind == "query" and recipe.level == "tokens" and recipe.function_words != 1
-    adaptive = kind == "query" and recipe.adaptive_k
-    tokens = encoder.tokenize(texts, kind=kind, specials=recipe.specials) if light or adaptive else []
-    if adaptive:
-        counts = [int(np.count_nonzero(~found.special)) for found in tokens]
-        codes = _strongest(codes, [recipe.k_for(kind, tokens=count) for count in counts])
-    if recipe.match == "maxsim":
-        codes = _unit(codes)
-    if kind == "query" and recipe.level == "tokens":
-        weights = np.ones(len(codes.values), np.float32)
-        if light:
-            from lexent.function_words import token_weights
-
-            weights *= np.concatenate([*(token_weights(found, recipe.function_words) for found in tokens), weights[:0]])
-        mean = lexicon.sae.config.mean_length
-        if recipe.emphasis and mean > 0:
-            weights *= (states.values.float().norm(dim=1).cpu().numpy() / mean) ** recipe.emphasis
-        codes = replace(codes, values=codes.values * weights[:, None])
-        owners = np.repeat(np.arange(len(texts)), np.diff(codes.offsets))
-        strengths = np.bincount(owners, weights, minlength=len(texts)).astype(np.float32)
-        if lexicon.sae.query_gain is not None:
-            codes = replace(codes, values=codes.values * lexicon.sae.query_gain[codes.ids])
-    if recipe.whole:
-        assert whole is not None
-        extra = _unit(lexicon.whole_codes(whole, k=recipe.k))
-        if kind == "query":  # a share of what the tokens weigh together, so that it counts alike in short and long ones
-            extra = replace(extra, values=extra.values * (np.float32(recipe.whole) * strengths)[:, None])
-        codes = _with_last(codes, extra)
-    return codes
+def _without_blank(codes: RowCodes, texts: Sequence[str]) -> RowCodes:
+    """Texts without words have no concepts: the states of special tokens alone stand for nothing that was said."""
+    blank = np.array([not text.strip() for text in texts], np.bool_)
+    if not blank.any():
+        return codes
+    rows = np.repeat(blank, np.diff(codes.offsets))
+    return replace(codes, values=np.where(rows[:, None], np.float32(0), codes.values))
 
 
 def _unit(codes: RowCodes) -> RowCodes:

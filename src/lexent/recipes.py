@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Literal, get_args
 
+from lexent import arguments
+from lexent.artifact import disk_errors, write_json
 from lexent.errors import InputError, NotFoundError
 from lexent.types import Kind, Level, Match
 
@@ -28,6 +34,9 @@ class BM25:
     """What a document's concept weighs: saturated and set against the document's length, as it is, or 1."""
     k2: float | None = None
     """How soon a concept that the query repeats stops adding to the score; not at all where it is left out."""
+
+    def __post_init__(self) -> None:
+        arguments.fields_of(self)
 
 
 ADAPTIVE_K, LONG_K = ((3, 16), (7, 32)), 64
@@ -85,25 +94,28 @@ class Recipe:
     """match: for maxsim, score only candidates, found by the four strongest concepts of each token: approximate."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.weighting, BM25):
+            raise arguments.refused("weighting", self.weighting, "a lexent.recipes.BM25")
+        arguments.fields_of(self)
+        arguments.choice("level", self.level, get_args(Level))
         _check(self.k >= 1, "k", self.k, "1 or more")
         _check(self.query_k is None or self.query_k >= 1, "query_k", self.query_k, "1 or more, or none")
         _check(0 <= self.function_words <= 1, "function_words", self.function_words, "from 0 to 1")
         _check(0 <= self.emphasis <= 4, "emphasis", self.emphasis, "from 0 to 4")
-        _check(0 < self.power <= 2, "power", self.power, "above 0, at most 2")
+        _check(0.06 <= self.power <= 2, "power", self.power, "from 0.06 to 2")
         other = self.query_power
         _check(other is None or 0 < other <= 2, "query_power", other, "above 0, at most 2, or none")
-        _check(self.weighting.k1 >= 0, "k1", self.weighting.k1, "0 or more")
+        most, k2 = arguments.HIGHEST_WEIGHT, self.weighting.k2
+        _check(0 <= self.weighting.k1 <= most, "k1", self.weighting.k1, f"from 0 to {most:,}")
         _check(0 <= self.weighting.b <= 4, "b", self.weighting.b, "from 0 to 4")
-        _check(self.weighting.k2 is None or self.weighting.k2 > 0, "k2", self.weighting.k2, "above 0, or none")
-        _check(
-            self.weighting.formula in get_args(Formula), "formula", self.weighting.formula, ", ".join(get_args(Formula))
-        )
-        _check(self.weighting.idf in get_args(IdfMode), "idf", self.weighting.idf, ", ".join(get_args(IdfMode)))
-        _check(self.pool in get_args(Pool), "pool", self.pool, ", ".join(get_args(Pool)))
+        _check(k2 is None or 0 < k2 <= most, "k2", k2, f"above 0, at most {most:,}, or none")
+        arguments.choice("formula", self.weighting.formula, get_args(Formula))
+        arguments.choice("idf", self.weighting.idf, get_args(IdfMode))
+        arguments.choice("pool", self.pool, get_args(Pool))
         _check(0 <= self.prune < 1, "prune", self.prune, "from 0 to below 1")
         for name, cap in (("document_cap", self.document_cap), ("query_cap", self.query_cap)):
             _check(cap is None or cap >= 1, name, cap, "1 or more, or none")
-        _check(self.match in get_args(Match), "match", self.match, ", ".join(get_args(Match)))
+        arguments.choice("match", self.match, get_args(Match))
         good = all(0 <= weight <= 100 for weight in self.buckets) and (not self.buckets or any(self.buckets))
         _check(good, "buckets", list(self.buckets), "weights from 0 to 100, not all of them 0")
         _check(not (self.predicted and self.buckets), "buckets", list(self.buckets), "none, where predicted is true")
@@ -132,7 +144,8 @@ class Recipe:
 
         tokens: how many the query has, without special ones; the most that any query gets where it is not given.
         """
-        if kind == "document":
+        arguments.whole_or_none("tokens", tokens, least=0)
+        if arguments.choice("kind", kind, get_args(Kind)) == "document":
             return self.k
         if not self.adaptive_k:
             return min(self.query_k or self.k, self.k)
@@ -141,15 +154,22 @@ class Recipe:
 
     def power_for(self, kind: Kind) -> float:
         """The exponent of the transform for a query or for a document."""
+        arguments.choice("kind", kind, get_args(Kind))
         return self.power if kind == "document" or self.query_power is None else self.query_power
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         return asdict(self)
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Recipe:
-        buckets = tuple(values.get("buckets", ()))
-        return Recipe(**{**values, "buckets": buckets, "weighting": BM25(**values["weighting"])})
+        """The recipe that `to_dict` gave."""
+        arguments.mapping("values", values, allowed="what Recipe.to_dict gave")
+        try:
+            buckets = tuple(values.get("buckets", ()))
+            return Recipe(**{**values, "buckets": buckets, "weighting": BM25(**values["weighting"])})
+        except (KeyError, TypeError) as error:
+            raise InputError(f"values are no recipe ({error}); allowed: what Recipe.to_dict gave") from error
 
     @property
     def winners(self) -> bool:
@@ -162,12 +182,23 @@ class Recipe:
 
     def having(self, **settings: Any) -> Recipe:
         """As `changed`, but None is a value as any other: it takes a cap away."""
+        for name in settings:
+            self._known(name)
         formula = {name: settings.pop(name) for name in WEIGHTING if name in settings}
         return replace(self, weighting=replace(self.weighting, **formula), **settings)
 
     def setting(self, name: str) -> Any:
         """The value of a setting, wherever it stands."""
+        self._known(name)
         return getattr(self.weighting if name in WEIGHTING else self, name)
+
+    def _known(self, name: str) -> None:
+        """Refuses a name that is no setting."""
+        names = [*WEIGHTING, *(field.name for field in fields(self))]
+        if arguments.text("the setting", name) not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f'did you mean "{near[0]}"? ' if near else ""
+            raise InputError(f'no setting "{name}"; {hint}settings: {", ".join(names)}')
 
 
 def _check(good: bool, name: str, given: object, allowed: str) -> None:
@@ -184,6 +215,7 @@ TUNABLE = (
 
 def retuned(recipe: Recipe, settings: dict[str, Any]) -> Recipe:
     """The recipe of an existing index with other settings; those that need its documents encoded again are refused."""
+    arguments.mapping("settings", settings, allowed='settings, such as {"k1": 3, "b": 0.4}')
     for name in settings:
         if name not in TUNABLE:
             raise InputError(
@@ -269,12 +301,87 @@ def get(recipe: str | Recipe) -> Recipe:
     """The recipe of that name, or of that JSON file; a recipe is returned as it is."""
     if isinstance(recipe, Recipe):
         return recipe
+    arguments.text("recipe", recipe, remedy="a name, a .json file or a lexent.Recipe")
     if recipe in RECIPES:
         return RECIPES[recipe]
     if recipe.endswith(".json"):
-        from lexent import recipe_files
-
-        return recipe_files.read(recipe)
+        return read(recipe)
     near = get_close_matches(recipe, RECIPES, n=1)
     hint = f'; did you mean "{near[0]}"?' if near else ""
     raise NotFoundError(f'no recipe named "{recipe}"{hint} recipes: {", ".join(RECIPES)}')
+
+
+# --- recipes as JSON files: what `lexent tune --out` writes, and what `--recipe FILE` reads ---------------------------
+
+
+def write(recipe: Recipe, path: str | Path) -> Path:
+    """Beside, then renamed. The recipe takes the file's name, so that both can be compared in one evaluation."""
+    place = Path(path)
+    if place.suffix != ".json":
+        raise InputError(f'a recipe is written to a .json file; given: "{place}"; write for example {place.stem}.json')
+    with disk_errors(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+        write_json(beside, replace(recipe, name=place.stem).to_dict())
+        os.replace(beside, place)
+    return place
+
+
+def read(path: str | Path) -> Recipe:
+    """A recipe from its file; whatever is not a setting, or not a value that it may have, is refused by name."""
+    place = Path(path)
+    if not place.is_file():
+        known = ", ".join(RECIPES)
+        raise NotFoundError(f'no recipe file "{place}"; write one: lexent tune COLLECTION --out FILE; recipes: {known}')
+    try:
+        values = json.loads(place.read_bytes())
+    except ValueError as error:
+        raise InputError(f"{place} is no JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise InputError(f'{place} holds no recipe; it reads {{"name": "mine", "level": "tokens", "k": 16, ...}}')
+    weighting = values.pop("weighting", {})
+    if not isinstance(weighting, dict):
+        raise InputError(f'{place}: weighting is {weighting!r}; it reads {{"k1": 1.0, "b": 0.4, ...}}')
+    values = {"name": place.stem, **_checked_settings(values, Recipe, place)}
+    values["buckets"] = tuple(values.get("buckets", ()))
+    try:
+        return Recipe(**values, weighting=BM25(**_checked_settings(weighting, BM25, place)))
+    except (InputError, TypeError) as error:
+        raise InputError(f"{place}: {error}") from error
+
+
+def _checked_settings(values: dict[str, Any], kind: type[Recipe] | type[BM25], place: Path) -> dict[str, Any]:
+    """The values, when each is one that the class has and of its type."""
+    types = {field.name: str(field.type) for field in fields(kind)}
+    for name, value in values.items():
+        if name not in types:
+            near = get_close_matches(name, types, n=1)
+            hint = f'did you mean "{near[0]}"? ' if near else ""
+            raise InputError(f'{place}: no setting "{name}"; {hint}settings: {", ".join(types)}')
+        if not _fits(value, types[name]):
+            raise InputError(f"{place}: {name} is {value!r}; allowed: {_ALLOWED.get(types[name], 'a text')}")
+    return values
+
+
+_ALLOWED = {
+    "Level": ", ".join(get_args(Level)),
+    "bool": "true, false",
+    "float": "a number",
+    "int": "a whole number",
+    "float | None": "a number, or null",
+    "int | None": "a whole number, or null",
+    "tuple[float, ...]": "numbers in brackets",
+}
+
+
+def _fits(value: object, annotation: str) -> bool:
+    """Whether a JSON value is of the type; the choices of formulas and the like the recipe checks itself."""
+    if value is None:
+        return "None" in annotation
+    if annotation.startswith(("float", "int")):
+        return isinstance(value, int if annotation.startswith("int") else int | float) and not isinstance(value, bool)
+    if annotation == "bool":
+        return isinstance(value, bool)
+    if annotation.startswith("tuple"):
+        return isinstance(value, list) and all(_fits(each, "float") for each in value)
+    return isinstance(value, str) and (annotation != "Level" or value in get_args(Level))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent import arguments
+
 if TYPE_CHECKING:
     import torch
     from scipy.sparse import csr_matrix
@@ -32,10 +34,25 @@ class Document:
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name, given in (("id", self.id), ("text", self.text), ("title", self.title)):
+            if not isinstance(given, str):
+                raise arguments.refused(f"{name} of a document", given, "a string")
+        if type(self.metadata) is not dict:
+            arguments.mapping("metadata of a document", self.metadata, allowed='a dict, such as {"year": 2019}')
+
     @property
     def content(self) -> str:
         """What is encoded: the title, a space and the text, as BEIR joins them."""
         return f"{self.title} {self.text}".strip() if self.title else self.text
+
+
+class ConvertedCells(dict[str, Any]):
+    """Metadata from a file whose cells are all text, with the spelling of the cells that were converted."""
+
+    def __init__(self, values: Mapping[str, Any], spelling: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self.spelling = spelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +76,7 @@ class States:
 
     @property
     def n_texts(self) -> int:
+        """Number of texts."""
         return len(self.offsets) - 1
 
     def numpy(self) -> NDArray[np.float32]:
@@ -104,6 +122,7 @@ class SparseVectors:
         return lengths
 
     def to_scipy(self) -> csr_matrix:
+        """The vectors as a SciPy matrix."""
         from scipy.sparse import csr_matrix
 
         return csr_matrix((self.values, self.ids, self.offsets), shape=(len(self), self.size))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lexent.encoders import Encoder
 
 SIDES = ("query", "document")
-STEP = 8192
+DOCUMENTS_PER_STEP = 8192
 """Documents that are projected at a time."""
 
 
@@ -79,6 +79,7 @@ class Adapter:
 
     @property
     def name(self) -> str:
+        """The name in reports."""
         return self.info.name
 
     @property
@@ -106,13 +107,17 @@ class Adapter:
     # --- the parts of a score --------------------------------------------------------------------------------------
 
     def project(self, rows: Rows) -> Rows:
-        """float32[n, width]: rows of the encoder, projected and at unit length. An adapter that kept the base gives
-        them as they are."""
+        """float32[n, width]: rows of the encoder, projected and at unit length.
+
+        An adapter that kept the base gives them as they are.
+        """
         if rows.ndim != 2 or rows.shape[1] != self.config.dim:
             raise InputError(f"vectors of the shape {rows.shape} were given; this adapter reads [n, {self.config.dim}]")
         found = np.empty((len(rows), self.config.width), np.float32)
-        for start in range(0, len(rows), STEP):
-            found[start : start + STEP] = unit(rows[start : start + STEP] @ self.tensors["projector"].T)
+        for start in range(0, len(rows), DOCUMENTS_PER_STEP):
+            found[start : start + DOCUMENTS_PER_STEP] = unit(
+                rows[start : start + DOCUMENTS_PER_STEP] @ self.tensors["projector"].T
+            )
         return found
 
     def upon_documents(self, projected: Rows) -> Modulation:

@@ -32,6 +32,7 @@ class ModulationFacts:
 
     @staticmethod
     def of(modulation: Modulation, few: int = 5) -> ModulationFacts:
+        """The facts of a modulation, with its `few` most raised and lowered dimensions."""
         raised: tuple[tuple[int, float], ...] = ()
         lowered: tuple[tuple[int, float], ...] = ()
         if isinstance(modulation, Diagonal):
@@ -58,6 +59,7 @@ class Structure:
 
     @staticmethod
     def of(adapter: Adapter) -> Structure:
+        """The structure of an adapter, from its parameters alone."""
         matrix = adapter.tensors["projector"].astype(np.float64)
         values = np.linalg.svd(matrix, compute_uv=False)
         share = values**2 / (values**2).sum()
@@ -107,6 +109,7 @@ class QueryChange:
     documents: tuple[DocumentChange, ...]
 
     def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
         found = asdict(self)
         for row, document in zip(found["documents"], self.documents, strict=True):
             row["change"] = document.change

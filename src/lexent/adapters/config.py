@@ -58,6 +58,7 @@ class AdapterConfig:
         return {"diag": 2 * m, "lowrank": 2 * m * self.rank + m, "full": m * m + m}[self.mode]
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         return asdict(self)
 
 
@@ -89,9 +90,10 @@ class TrainSettings:
     patience: int = 4
     """Passes without a better validation value before training ends."""
     folds: int = 5
-    """Parts of the train queries that are held out in turn; of 2,000 queries or more, one part alone."""
+    """Folds of the train queries. Each run leaves out two, every pair in turn: one chooses the passes, the other tests
+    the choice. Of 2,000 queries or more, one run is enough."""
     held_out: HeldOut = "query"
-    """What is new in a part that is held out: its queries, or also the documents that they ask for."""
+    """What is new in a fold that is left out: its queries, or also the documents that they ask for."""
     candidates: int = 100
     """Documents of the base retriever that both, base and adapted, rank in validation."""
     seed: int = 0
@@ -103,7 +105,7 @@ class TrainSettings:
         _one_of("held_out", self.held_out, get_args(HeldOut))
         for name in ("n_negatives", "batch", "epochs", "patience", "candidates"):
             _at_least(name, getattr(self, name), 1)
-        _at_least("folds", self.folds, 2)
+        _at_least("folds", self.folds, 3)
         for name in ("temperature", "lr"):
             if not 0 < getattr(self, name) < 1e3:
                 raise InputError(f"{name} is {getattr(self, name)}; allowed: above 0")
@@ -117,6 +119,7 @@ class TrainSettings:
         return self.margin if self.margin is not None else {"hinge": 0.3}.get(self.loss, 0.1)
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         return asdict(self)
 
 

@@ -11,7 +11,7 @@ from lexent.adapters.adapter import AdaptedQuery, Adapter, centred
 from lexent.adapters.modulation import Diagonal, Full, LowRank, Rows
 from lexent.errors import InputError
 
-CACHED = 1 << 24
+CACHE_BYTES = 1 << 24
 """Bytes of documents that likely lie in a processor's cache."""
 
 
@@ -78,7 +78,7 @@ class AdaptedCorpus:
         from lexent.adapters.kernels import diagonal_scores, diagonal_scores_by_four
 
         out = np.empty(len(self), np.float32)
-        kernel = diagonal_scores_by_four if self.projected.nbytes <= CACHED else diagonal_scores
+        kernel = diagonal_scores_by_four if self.projected.nbytes <= CACHE_BYTES else diagonal_scores
         kernel(self.projected, by.scale, by.bias, vector, self.adapter.config.layer_norm, out)
         return out
 

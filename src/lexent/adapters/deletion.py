@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.adapter import centred
 from lexent.adapters.changes import change_of
 from lexent.adapters.corpus import AdaptedCorpus, best
 from lexent.adapters.directions import Directions
 from lexent.adapters.modulation import Rows
-from lexent.adapters.quality import CUT, Quality
+from lexent.adapters.quality import CUTOFF, Quality
 from lexent.adapters.schedule import p_value
+from lexent.undefined import mean, plain, ratio
 
 CONDITIONS = ("whole", "named", "random", "shrunk", "none")
-RIVALS = 10
+RIVAL_DOCUMENTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +41,20 @@ class Deletion:
     """The share of the change's squared length along the named ones."""
     explained_random: float
     margin: dict[str, float]
-    """The best relevant document's score, less the mean of the ten best others of the base."""
+    """The best relevant document's score, less the mean of the ten best others of the base. Over queries for which
+    there are others; NaN, as what follows from it, where all documents are relevant to every query."""
     ndcg: dict[str, float]
     lost: dict[str, float]
-    """Of what the change gains in margin over none, the share that each condition loses."""
+    """Of what the change gains in margin over none, the share that each condition loses; NaN where it gains none."""
     p_random: float
     """Paired one-sided t-test over queries: taking the named away costs more margin than random ones."""
     p_shrunk: float
     """The same against a change shortened as much."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Plain values for json.dumps; None where a measure is not defined."""
+        found: dict[str, Any] = plain(asdict(self))
+        return found
 
 
 def deletion(
@@ -83,18 +88,19 @@ def deletion(
         kept = [float(change @ change) for change in drawn]
         total = max(float(scorer.change @ scorer.change), 1e-12)
         shares.append((1 - left**2, 1 - float(np.mean(kept)) / total))
-    column = {name: np.array([row[name] for row in margins]) for name in CONDITIONS}
-    means = {name: float(each.mean()) for name, each in column.items()}
+    with_others = [row for row in margins if not np.isnan(row["whole"])]
+    column = {name: np.array([row[name] for row in with_others]) for name in CONDITIONS}
+    means = {name: mean(each) for name, each in column.items()}
     gained = means["whole"] - means["none"]
     return Deletion(
         table=directions.table,
         queries=len(margins),
         directions=n,
-        explained=float(np.mean([named for named, _ in shares])),
-        explained_random=float(np.mean([other for _, other in shares])),
+        explained=mean(named for named, _ in shares),
+        explained_random=mean(other for _, other in shares),
         margin=means,
-        ndcg={name: float(np.mean([row[name] for row in values])) for name in CONDITIONS},
-        lost={name: (means["whole"] - means[name]) / gained if gained else 0.0 for name in CONDITIONS},
+        ndcg={name: mean(row[name] for row in values) for name in CONDITIONS},
+        lost={name: ratio(means["whole"] - means[name], gained) for name in CONDITIONS},
         p_random=p_value(column["random"], column["named"]),
         p_shrunk=p_value(column["shrunk"], column["named"]),
     )
@@ -111,7 +117,7 @@ class _Scorer:
         self._documents = corpus.base
         scores = corpus.scores_of(query)
         base = corpus.base @ query.base
-        self._rivals = best(base, RIVALS + 20).positions
+        self._rivals = best(base, RIVAL_DOCUMENTS + 20).positions
         # score = (e.d g + c) / length: g and length are the document's, so g / length follows from the score itself.
         effective = adapter.effective(query)
         self._size = np.float32(np.linalg.norm(effective))
@@ -122,18 +128,16 @@ class _Scorer:
         self._projected, self._constant = np.maximum(projected, 1e-12), np.float32(constant)
 
     def look(self, change: Rows, judged: Mapping[int, int]) -> tuple[float, float]:
-        """The margin and the nDCG@10 with another change in place of the adapter's."""
+        """The margin and the nDCG@10 with another change in place of the adapter's. No margin without rivals."""
         numerator = self._documents @ ((self.base + change) * self._size) / self._projected + self._constant
         scores = (numerator / self._length).astype(np.float32)
         relevant = max(float(scores[place]) for place in judged)
-        rivals = [float(scores[place]) for place in self._rivals if place not in judged][:RIVALS]
-        ranking = best(scores, CUT).positions
-        return relevant - float(np.mean(rivals)), float(Quality.of(ranking[None], [judged]).ndcg[0])
+        rivals = [float(scores[place]) for place in self._rivals if place not in judged][:RIVAL_DOCUMENTS]
+        ranking = best(scores, CUTOFF).positions
+        return relevant - mean(rivals), float(Quality.of(ranking[None], [judged]).ndcg[0])
 
 
 def _compared(adapter: Any, vector: Rows) -> Rows:
-    from lexent.adapters.adapter import centred
-
     return centred(vector[None])[0] if adapter.config.layer_norm else vector
 
 

@@ -1,6 +1,7 @@
-"""DIME: keep the dimensions of a query that the best documents of a first search agree with; nothing is learned.
+"""PRF-DIME: remove the dimensions of a query that matter least by pseudo-relevance feedback; nothing is learned.
 
-A dimension's importance is the product of the query and of the mean of its first documents, there.
+The importance of a dimension is the product, there, of the query and the mean of the best documents of a first search.
+DIME has other forms, which ask a language model or a user for the documents; this is the one that asks nobody.
 """
 
 from __future__ import annotations
@@ -13,35 +14,28 @@ from lexent.adapters.corpus import Ranking, best
 from lexent.adapters.modulation import Rows
 from lexent.errors import InputError
 
-SHARES = (0.2, 0.4, 0.6, 0.8)
-"""Of the dimensions, how many are kept: the paper's range."""
-
 
 @dataclass(frozen=True, slots=True)
 class Dime:
     """Searches with a part of the query's dimensions."""
 
     documents: Rows  # [n, dim], unit
-    share: float = 0.6
-    """Of the dimensions that are kept."""
+    removed: float = 0.4
+    """Share of the dimensions that are removed: 0.2 in DIME-20."""
     feedback: int = 5
-    """Documents of the first search that say which."""
+    """Documents of the first search that decide which."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1 or self.feedback < 1:
+        if not 0 <= self.removed < 1 or self.feedback < 1:
             raise InputError(
-                f"share is {self.share} and feedback is {self.feedback}; allowed: above 0 to 1, and 1 or more"
+                f"removed is {self.removed} and feedback is {self.feedback}; allowed: 0 to below 1, and 1 or more"
             )
-
-    @property
-    def name(self) -> str:
-        return f"dime-{self.share:.0%}".rstrip("%")
 
     def query(self, vector: Rows) -> Rows:
         """float32[dim]: the query with its other dimensions at 0."""
         first = best(self.documents @ vector, self.feedback).positions
         importance = vector * self.documents[first].mean(axis=0)
-        kept = max(1, round(self.share * len(vector)))
+        kept = max(1, len(vector) - round(self.removed * len(vector)))
         mask = np.zeros(len(vector), np.float32)
         mask[np.argsort(-importance, kind="stable")[:kept]] = 1
         return vector * mask
@@ -52,4 +46,5 @@ class Dime:
         return found
 
     def search(self, vector: Rows, k: int) -> Ranking:
+        """The k best documents of a query vector."""
         return best(self.scores(vector), k)

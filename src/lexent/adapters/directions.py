@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 Table = Literal["concepts", "words", "tokens"]
 
 WORD = re.compile(r"[^\W\d_][\w-]{2,}")
-COMMON = 0.2
+MAX_DOCUMENT_SHARE = 0.2
 """Words that stand in a greater share of the texts say little."""
-MOST = 5000
+MAX_WORDS = 5000
 """Words of a corpus that are encoded."""
 
 
@@ -54,10 +54,12 @@ class Reading:
 
     @property
     def towards(self) -> list[Named]:
+        """The directions that the change goes towards."""
         return [each for each in self.named if each.value > 0]
 
     @property
     def away(self) -> list[Named]:
+        """The directions that the change goes away from."""
         return [each for each in self.named if each.value < 0]
 
 
@@ -153,13 +155,13 @@ class Directions:
         return Directions("tokens", names, tuple(at for at, _ in kept), unit(rows - rows.mean(axis=0)))
 
 
-def telling_words(texts: Sequence[str], *, most: int = MOST) -> list[str]:
+def telling_words(texts: Sequence[str], *, most: int = MAX_WORDS) -> list[str]:
     """The words of a corpus that tell its texts apart: in two or more, in no great share, and no function words."""
     seen: Counter[str] = Counter()
     for text in texts:
         seen.update({word.lower() for word in WORD.findall(text)})
     least = 2 if len(texts) > 100 else 1
-    limit = max(COMMON * len(texts), least)
+    limit = max(MAX_DOCUMENT_SHARE * len(texts), least)
     good = [word for word, count in seen.most_common() if least <= count <= limit and word not in FUNCTION_WORDS]
     if not good:
         raise InputError("the texts hold no words that tell them apart; give more texts")

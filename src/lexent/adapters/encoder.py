@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lexent.adapters.adapter import Adapter, centred, unit
-from lexent.adapters.files import load
 from lexent.adapters.modulation import Rows
 from lexent.errors import InputError
 from lexent.types import Kind, Level, States, Tokens
@@ -39,25 +37,20 @@ class AdaptedEncoder:
         self._document = ((right.T * values) @ right).astype(np.float32)  # (P'P)^(1/2)
         self._back = (right.T @ left.T).astype(np.float32)  # [dim, width], its columns unit and orthogonal
 
-    @staticmethod
-    def open(folder: str | Path, *, device: str | None = None) -> AdaptedEncoder:
-        """The adapter of a folder, and the encoder that it was trained for."""
-        from lexent import encoders
-
-        adapter = load(folder)
-        return AdaptedEncoder(encoders.load(adapter.info.encoder_id, device=device), adapter, id=str(folder))
-
     @property
     def device(self) -> str:
+        """Where the encoder computes."""
         return str(getattr(self.base, "device", ""))
 
     @property
     def max_tokens(self) -> int:
+        """Tokens of a text that the encoder reads at most."""
         return int(getattr(self.base, "max_tokens", 512))
 
     def batches(
         self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
     ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        """Adapted pooled states of texts, a batch at a time; see `Encoder.batches`."""
         import torch
 
         if level != "pooled":
@@ -69,6 +62,7 @@ class AdaptedEncoder:
             yield rows, States(torch.from_numpy(self.adapt(states.numpy(), kind=kind)), states.offsets)
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
+        """The tokens of texts, as the base encoder has them."""
         return self.base.tokenize(texts, kind=kind, specials=specials)
 
     def adapt(self, rows: Rows, *, kind: Kind) -> Rows:

@@ -12,7 +12,7 @@ from lexent.adapters.config import HeldOut
 from lexent.adapters.modulation import Rows
 from lexent.errors import InputError
 
-CHUNK = 1 << 25
+SCORES_PER_CHUNK = 1 << 25
 """How many scores are held at a time."""
 
 
@@ -41,10 +41,20 @@ class Examples:
         ranked: NDArray[np.int64] | None = None,
         own: Mapping[int, int] | None = None,
     ) -> Examples:
-        """ranked: int64[n, k], where hard negatives are taken from, strongest first; the base's own ranking where
-        it is not given. own: query to the document that is the query itself, which is no candidate."""
+        """Check the vectors and judgements, and rank documents where no ranking is given.
+
+        ranked: int64[n, k], where hard negatives are taken from, strongest first; the base's own ranking where it is
+        not given. own: query to the document that is the query itself, which is no candidate.
+        """
         if len(queries) != len(grades) or len(queries) < 2:
             raise InputError(f"{len(queries)} queries with {len(grades)} judgements were given; two or more are needed")
+        for name, rows in (("query", queries), ("document", documents)):
+            wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+            if len(wrong):
+                raise InputError(
+                    f"the vector of {name} {wrong[0]} of {len(rows)} is not finite: nothing can be learned from it; "
+                    "see what the encoder gives for that text"
+                )
         kept = tuple({place: grade for place, grade in row.items() if grade > 0} for row in grades)
         if any(not row for row in kept):
             raise InputError("a query has no relevant document: nothing can be learned from it; leave it out")
@@ -75,8 +85,11 @@ class Examples:
         return np.array([root(row) for row in range(len(self))], np.int64)
 
     def folds(self, n: int, *, seed: int, by: HeldOut) -> NDArray[np.int64]:
-        """int64[n]: which of n parts a query is in. By document, queries that share a relevant document stay together:
-        those that are held out ask for documents that were no training query's answer."""
+        """int64[n]: which of n parts a query is in.
+
+        By document, queries that share a relevant document stay together: those that are held out ask for documents
+        that were no training query's answer.
+        """
         groups = self.groups() if by == "document" else np.arange(len(self))
         names = np.unique(groups)
         if len(names) < n:
@@ -93,7 +106,7 @@ def nearest(queries: Rows, documents: Rows, *, k: int) -> NDArray[np.int64]:
     """int64[n, k]: the documents of highest cosine for each query, strongest first."""
     k = min(k, len(documents))
     found = np.empty((len(queries), k), np.int64)
-    step = max(1, CHUNK // len(documents))
+    step = max(1, SCORES_PER_CHUNK // len(documents))
     for start in range(0, len(queries), step):
         scores = queries[start : start + step] @ documents.T
         kept = np.argpartition(-scores, k - 1, axis=1)[:, :k]

@@ -15,11 +15,11 @@ from torch import nn
 from lexent.adapters.corpus import Ranking, best
 from lexent.adapters.losses import infonce
 from lexent.adapters.modulation import Rows
-from lexent.adapters.schedule import Batch, Learner
+from lexent.adapters.schedule import Batch, Learner, products
 from lexent.errors import InputError
 
 TEMPERATURE = 0.05
-STEP = 16384
+DOCUMENTS_PER_STEP = 16384
 """Documents that are read at a time."""
 
 
@@ -40,7 +40,8 @@ class Hypencoder(Learner):
         nn.init.zeros_(self.last.bias)
 
     def scores(self, queries: torch.Tensor, pool: torch.Tensor, feedback: torch.Tensor) -> torch.Tensor:
-        return queries @ pool.T + self.said(queries, self.read(pool))
+        """Cosines plus what the generated scorer adds: float[n_queries, n_pool]."""
+        return products(queries, pool) + self.said(queries, self.read(pool))
 
     def read(self, pool: torch.Tensor) -> torch.Tensor:
         """float[p, width]: documents as the queries' networks read them; made once."""
@@ -58,6 +59,7 @@ class Hypencoder(Learner):
         return torch.bmm(rows, self.last(made)[:, :, None])[:, :, 0]
 
     def loss(self, batch: Batch) -> torch.Tensor:
+        """InfoNCE over the pool of a batch."""
         scores = self.scores(batch.queries, batch.pool, batch.feedback)
         return infonce(scores, batch.positive, temperature=TEMPERATURE)
 
@@ -73,17 +75,21 @@ class HypencoderSearch:
     @staticmethod
     @torch.no_grad()
     def of(model: Hypencoder, documents: Rows) -> HypencoderSearch:
+        """A search over documents that the model has read once."""
         parts = [
-            model.read(torch.from_numpy(documents[start : start + STEP])) for start in range(0, len(documents), STEP)
+            model.read(torch.from_numpy(documents[start : start + DOCUMENTS_PER_STEP]))
+            for start in range(0, len(documents), DOCUMENTS_PER_STEP)
         ]
         return HypencoderSearch(model, documents, torch.cat(parts))
 
     @torch.no_grad()
     def scores(self, vector: Rows) -> Rows:
+        """The scores of all documents for a query vector."""
         asked = torch.from_numpy(vector)[None]
-        said = torch.cat([self.model.said(asked, part)[0] for part in torch.split(self.read, STEP)])
+        said = torch.cat([self.model.said(asked, part)[0] for part in torch.split(self.read, DOCUMENTS_PER_STEP)])
         found: Rows = self.documents @ vector + said.numpy()
         return found
 
     def search(self, vector: Rows, k: int) -> Ranking:
+        """The k best documents of a query vector."""
         return best(self.scores(vector), k)

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-LEAST = np.float32(1e-12)
+MIN_SQUARED_NORM = np.float32(1e-12)
 """Of a squared length; what is shorter is nothing, and scores 0."""
 
 
@@ -58,10 +58,10 @@ def diagonal_scores_by_four(
             l1 += y1 * y1
             l2 += y2 * y2
             l3 += y3 * y3
-        out[i] = p0 / np.sqrt(l0) if l0 > LEAST else np.float32(0)
-        out[i + 1] = p1 / np.sqrt(l1) if l1 > LEAST else np.float32(0)
-        out[i + 2] = p2 / np.sqrt(l2) if l2 > LEAST else np.float32(0)
-        out[i + 3] = p3 / np.sqrt(l3) if l3 > LEAST else np.float32(0)
+        out[i] = p0 / np.sqrt(l0) if l0 > MIN_SQUARED_NORM else np.float32(0)
+        out[i + 1] = p1 / np.sqrt(l1) if l1 > MIN_SQUARED_NORM else np.float32(0)
+        out[i + 2] = p2 / np.sqrt(l2) if l2 > MIN_SQUARED_NORM else np.float32(0)
+        out[i + 3] = p3 / np.sqrt(l3) if l3 > MIN_SQUARED_NORM else np.float32(0)
     for i in range(whole, n):
         out[i] = _one(rows[i], scale, bias, query, normed, m)
 
@@ -85,4 +85,4 @@ def _one(
         for j in range(m):
             total += scale[j] * row[j] + bias[j]
         length -= total * total / np.float32(m)
-    return product / np.sqrt(length) if length > LEAST else np.float32(0)
+    return product / np.sqrt(length) if length > MIN_SQUARED_NORM else np.float32(0)

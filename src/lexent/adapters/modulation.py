@@ -41,17 +41,20 @@ class LowRank:
     bias: Rows  # [m]
 
     def apply(self, rows: Rows) -> Rows:
+        """The modulated rows."""
         inner = np.einsum("nm,tmr->ntr", rows, self.right)
         found: Rows = rows + np.einsum("ntr,tmr->nm", inner, self.left) / np.float32(len(self.left)) + self.bias
         return found
 
     def transposed(self, vector: Rows) -> Rows:
+        """The transposed matrix times a vector."""
         inner = np.einsum("m,tmr->tr", vector, self.left)
         found: Rows = vector + np.einsum("tr,tmr->m", inner, self.right) / np.float32(len(self.left))
         return found
 
     @property
     def distance(self) -> float:
+        """The Frobenius norm of the matrix minus the identity."""
         product = np.einsum("tmr,tnr->mn", self.left, self.right) / len(self.left)
         return float(np.linalg.norm(product))
 
@@ -64,13 +67,16 @@ class Full:
     bias: Rows  # [m]
 
     def apply(self, rows: Rows) -> Rows:
+        """The modulated rows."""
         return rows @ self.matrix.T + self.bias
 
     def transposed(self, vector: Rows) -> Rows:
+        """The transposed matrix times a vector."""
         return self.matrix.T @ vector
 
     @property
     def distance(self) -> float:
+        """The Frobenius norm of the matrix minus the identity."""
         return float(np.linalg.norm(self.matrix - np.eye(len(self.matrix))))
 
 

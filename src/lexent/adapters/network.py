@@ -9,16 +9,16 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lexent.adapters.adapter import SIDES, STEP
+from lexent.adapters.adapter import DOCUMENTS_PER_STEP, SIDES
 from lexent.adapters.config import AdapterConfig, TrainSettings
 from lexent.adapters.losses import hinge, improvement, infonce
-from lexent.adapters.schedule import Batch, Learner
+from lexent.adapters.schedule import Batch, Learner, products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-SAMPLE = 256
+CORPUS_SAMPLE = 256
 """Documents that stand for the whole corpus in a step, where all of them modulate a query."""
 
 
@@ -33,9 +33,11 @@ class Network(Learner):
         self.query_side, self.document_side = _Side(config), _Side(config)
 
     def project(self, rows: torch.Tensor) -> torch.Tensor:
+        """Projected rows of length 1."""
         return F.normalize(rows @ self.projector.T, dim=-1)
 
     def scores(self, queries: torch.Tensor, pool: torch.Tensor, feedback: torch.Tensor) -> torch.Tensor:
+        """Scores of queries and a pool of documents: float[n_queries, n_pool]."""
         projected, documents = self.project(queries), self.project(pool)
         vectors = self._modulated(projected, feedback)
         if self.config.layer_norm:
@@ -47,6 +49,7 @@ class Network(Learner):
         )
 
     def loss(self, batch: Batch) -> torch.Tensor:
+        """The loss of a batch by the settings, with the anchor of the projector."""
         scores, settings = self.scores(batch.queries, batch.pool, batch.feedback), self.settings
         if settings.loss == "infonce":
             found = infonce(scores, batch.positive, temperature=settings.temperature)
@@ -57,53 +60,59 @@ class Network(Learner):
             found = improvement(scores, base, batch.positive, batch.negative, margin=settings.gap)
         return found + settings.anchor * ((self.projector - self.get_buffer("first")) ** 2).sum()
 
+    def without_decay(self) -> list[nn.Parameter]:
+        """Parameters that weight decay leaves alone."""
+        return [self.projector]  # decay would pull it to 0, and it starts as the identity; `anchor` pulls it there
+
     def feedback(self, candidates: NDArray[np.int64], random: np.random.Generator, total: int) -> NDArray[np.int64]:
+        """The documents that modulate each query, by number."""
         if self.config.feedback == "top":
             return candidates[:, : self.config.feedback_depth]
         if self.config.feedback == "corpus":
-            return random.choice(total, min(SAMPLE, total), replace=False)[None]
+            return random.choice(total, min(CORPUS_SAMPLE, total), replace=False)[None]
         return np.empty((1, 0), np.int64)
 
     def _modulated(self, queries: torch.Tensor, feedback: torch.Tensor) -> torch.Tensor:
         """The mean modulation of the feedback documents, put upon the queries."""
         if self.config.feedback == "none" or not feedback.shape[1]:
             return queries
-        outputs: torch.Tensor = self.document_side(self.project(feedback))  # [n, r, size]
-        m = self.config.width
+        m, projected = self.config.width, self.project(feedback)
+        if self.config.mode == "full":  # linear in the hidden layer, whose mean is far smaller than that of matrices
+            mean: torch.Tensor = self.document_side.last(self.document_side.hidden(projected).mean(dim=1))
+            matrix = mean[:, :-m].reshape(-1, m, m).expand(len(queries), -1, -1)
+            return queries + torch.einsum("nm,nom->no", queries, matrix) + mean[:, -m:]
+        outputs: torch.Tensor = self.document_side(projected)  # [n, r, size]
         bias = outputs[..., -m:].mean(dim=1)
         if self.config.mode == "diag":
             return queries * (1 + torch.tanh(outputs[..., :m]).mean(dim=1)) + bias
-        if self.config.mode == "lowrank":
-            left, right = self._halves(outputs)
-            inner = torch.einsum("nm,nfmr->nfr", queries, right.expand(len(queries), -1, -1, -1))
-            return (
-                queries
-                + torch.einsum("nfr,nfmr->nm", inner, left.expand(len(queries), -1, -1, -1)) / left.shape[1]
-                + bias
-            )
-        matrix = outputs[..., :-m].mean(dim=1).reshape(-1, m, m)
-        return queries + torch.einsum("nm,nom->no", queries, matrix.expand(len(queries), -1, -1)) + bias
+        left, right = self._halves(outputs)
+        inner = torch.einsum("nm,nfmr->nfr", queries, right.expand(len(queries), -1, -1, -1))
+        moved = torch.einsum("nfr,nfmr->nm", inner, left.expand(len(queries), -1, -1, -1)) / left.shape[1]
+        return queries + moved + bias
 
     def _diagonal(self, outputs: torch.Tensor, vectors: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
         scale, bias = outputs.chunk(2, dim=1)
         scale = 1 + torch.tanh(scale)
-        product = (scale * vectors) @ documents.T + (bias * vectors).sum(dim=1, keepdim=True)
-        length = (scale**2) @ (documents**2).T + 2 * (scale * bias) @ documents.T + (bias**2).sum(dim=1, keepdim=True)
+        product = products(scale * vectors, documents) + (bias * vectors).sum(dim=1, keepdim=True)
+        length = products(scale**2, documents**2) + 2 * products(scale * bias, documents)
+        length = length + (bias**2).sum(dim=1, keepdim=True)
         if self.config.layer_norm:
-            total = scale @ documents.T + bias.sum(dim=1, keepdim=True)
+            total = products(scale, documents) + bias.sum(dim=1, keepdim=True)
             length = length - total**2 / self.config.width
         return product * torch.rsqrt(length.clamp_min(1e-6))
 
     def _low_rank(self, outputs: torch.Tensor, vectors: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
         left, right = self._halves(outputs)  # [n, m, r]
-        inner = torch.einsum("pm,nmr->npr", documents, right)
-        rows = documents[None] + torch.einsum("npr,nmr->npm", inner, left) + outputs[:, None, -self.config.width :]
+        own = documents.expand(len(vectors), -1, -1)  # [n, p, m]
+        inner = torch.einsum("npm,nmr->npr", own, right)
+        rows = own + torch.einsum("npr,nmr->npm", inner, left) + outputs[:, None, -self.config.width :]
         return self._cosine(vectors, rows)
 
     def _full(self, outputs: torch.Tensor, vectors: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
         m = self.config.width
         matrix = outputs[:, :-m].reshape(-1, m, m)
-        rows = documents[None] + torch.einsum("pm,nom->npo", documents, matrix) + outputs[:, None, -m:]
+        own = documents.expand(len(vectors), -1, -1)  # [n, p, m]
+        rows = own + torch.einsum("npm,nom->npo", own, matrix) + outputs[:, None, -m:]
         return self._cosine(vectors, rows)
 
     def _cosine(self, vectors: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
@@ -128,21 +137,22 @@ class Network(Learner):
 
     @torch.no_grad()
     def _corpus(self, corpus: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
-        m, total, bias = self.config.width, torch.zeros(1), torch.zeros(self.config.width)
-        diagonal = self.config.mode == "diag"
-        step = STEP if diagonal else 64
+        m, side = self.config.width, self.document_side
+        total = torch.zeros(m if self.config.mode == "diag" else (m, m))
+        hidden = torch.zeros(self.config.hidden)
+        step = 64 if self.config.mode == "lowrank" else DOCUMENTS_PER_STEP
         for start in range(0, len(corpus), step):
-            outputs = self.document_side(self.project(torch.from_numpy(corpus[start : start + step])))
-            if diagonal:
-                total = total + torch.tanh(outputs[:, :m]).sum(dim=0)
+            inner = side.hidden(self.project(torch.from_numpy(corpus[start : start + step])))
+            hidden = hidden + inner.sum(dim=0)
+            if self.config.mode == "diag":
+                total = total + torch.tanh(side.last(inner)[:, :m]).sum(dim=0)
             elif self.config.mode == "lowrank":
-                left, right = self._halves(outputs)
+                left, right = self._halves(side.last(inner))
                 total = total + torch.einsum("nmr,nor->mo", left, right)
-            else:
-                total = total + outputs[:, :-m].sum(dim=0).reshape(m, m)
-            bias = bias + outputs[:, -m:].sum(dim=0)
-        name, first = ("corpus.scale", torch.ones(m)) if diagonal else ("corpus.matrix", torch.eye(m))
-        return {name: (first + total / len(corpus)).numpy(), "corpus.bias": (bias / len(corpus)).numpy()}
+        mean = side.last(hidden / len(corpus))  # what is linear in the hidden layer: the bias, and a full matrix
+        matrix = mean[:-m].reshape(m, m) if self.config.mode == "full" else total / len(corpus)
+        name, first = ("corpus.scale", torch.ones(m)) if self.config.mode == "diag" else ("corpus.matrix", torch.eye(m))
+        return {name: (first + matrix).numpy(), "corpus.bias": mean[-m:].numpy().copy()}
 
 
 class _Side(nn.Module):
@@ -160,8 +170,11 @@ class _Side(nn.Module):
             with torch.no_grad():
                 self.last.bias[right].normal_(std=config.width**-0.5)
 
+    def hidden(self, rows: torch.Tensor) -> torch.Tensor:
+        return F.relu(self.norm(self.first(rows)))
+
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        made: torch.Tensor = self.last(F.relu(self.norm(self.first(rows))))
+        made: torch.Tensor = self.last(self.hidden(rows))
         return made
 
     def named_tensors(self) -> dict[str, torch.Tensor]:

@@ -15,11 +15,11 @@ from torch import nn
 
 from lexent.adapters.corpus import Ranking, best
 from lexent.adapters.modulation import Rows
-from lexent.adapters.schedule import Batch, Learner
+from lexent.adapters.schedule import Batch, Learner, products
 
 RECOVERY, PREDICTION = 0.1, 0.01
 """Weights of the two penalties."""
-SHARPNESS = 20.0
+LOSS_SHARPNESS = 20.0
 """Cosines are multiplied by it in the pairwise loss."""
 
 
@@ -36,17 +36,20 @@ class SearchAdaptor(Learner):
         nn.init.zeros_(self.last.bias)
 
     def adapt(self, rows: torch.Tensor) -> torch.Tensor:
+        """Adapted rows of length 1."""
         return F.normalize(rows + self.last(F.relu(self.first(rows))), dim=-1)
 
     def scores(self, queries: torch.Tensor, pool: torch.Tensor, feedback: torch.Tensor) -> torch.Tensor:
-        return self.adapt(queries) @ self.adapt(pool).T
+        """Cosines of adapted queries and documents: float[n_queries, n_pool]."""
+        return products(self.adapt(queries), self.adapt(pool))
 
     def loss(self, batch: Batch) -> torch.Tensor:
+        """The ranking loss of a batch with its two regularisers."""
         positive, negative = batch.positive, batch.negative
         asked, documents = self.adapt(batch.queries), self.adapt(batch.pool)
         scores = asked @ documents.T
         mine = (scores * positive).sum(dim=1, keepdim=True) / positive.sum(dim=1, keepdim=True)
-        pairs = F.softplus(SHARPNESS * (scores - mine))
+        pairs = F.softplus(LOSS_SHARPNESS * (scores - mine))
         ranking = (pairs * negative).sum() / negative.sum().clamp_min(1)
         moved = (asked - batch.queries).abs().mean() + (documents - batch.pool).abs().mean()
         of, which = positive.nonzero(as_tuple=True)
@@ -64,13 +67,16 @@ class ResidualSearch:
 
     @staticmethod
     def of(model: SearchAdaptor, documents: Rows) -> ResidualSearch:
+        """A search over documents that are adapted once."""
         return ResidualSearch(model, _adapted(model, documents))
 
     def scores(self, vector: Rows) -> Rows:
+        """The scores of all documents for a query vector."""
         found: Rows = self.documents @ _adapted(self.model, vector[None])[0]
         return found
 
     def search(self, vector: Rows, k: int) -> Ranking:
+        """The k best documents of a query vector."""
         return best(self.scores(vector), k)
 
 

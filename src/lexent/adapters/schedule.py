@@ -1,11 +1,12 @@
-"""The schedule of all learners: folds held out in turn say for how long, and whether at all; then all queries."""
+"""The schedule of all learners: folds that are left out choose the passes and test the choice; then all queries."""
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -16,19 +17,21 @@ from torch import nn
 from lexent.adapters.config import TrainSettings
 from lexent.adapters.examples import Examples
 from lexent.adapters.quality import Quality
+from lexent.adapters.validation import Part, Plan, choose, choosers, curve, mean
+from lexent.errors import InputError, TrainingWarning
+from lexent.undefined import paired_p
 
-Told = Callable[[str, int, int], None]
-"""Told the stage, how many passes are done, and of how many."""
+Progress = Callable[[str, int, int], None]
+"""Progress the stage, how many passes are done, and of how many."""
 
-POOL = 16_384
+MAX_POOL_DOCUMENTS = 16_384
 """Documents of the corpus that a step sees, at most, where they are its negatives."""
-MANY = 2000
-"""From so many queries on, one fold alone is held out: it is large enough."""
-CERTAIN = 0.05
+MAX_P_VALUE = 0.05
 """What was learned is kept where a gain as large is less likely than this by chance, over held-out queries."""
-HARM = 0.002
-"""A pass counts only where those that ask for new documents do not lose more than this. An adapter comes to remember
-the documents that train queries ask for; at the cost of all others if it is trained for long."""
+
+
+class DivergedError(InputError):
+    """A training whose loss or scores are not finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +50,24 @@ class Learner(nn.Module):
 
     @abstractmethod
     def scores(self, queries: torch.Tensor, pool: torch.Tensor, feedback: torch.Tensor) -> torch.Tensor:
-        """float[n, p]"""
+        """float[n, p]. pool: [p, dim], the same for all queries, or [n, p, dim], each query's own."""
 
     @abstractmethod
-    def loss(self, batch: Batch) -> torch.Tensor: ...
+    def loss(self, batch: Batch) -> torch.Tensor:
+        """The loss of a batch."""
 
     def feedback(self, candidates: NDArray[np.int64], random: np.random.Generator, total: int) -> NDArray[np.int64]:
         """int64[n or 1, r]: the documents that each query sees beside the pool, from the base's candidates [n, c]."""
         return np.empty((1, 0), np.int64)
+
+    def without_decay(self) -> list[nn.Parameter]:
+        """Parameters that weight decay does not reach."""
+        return []
+
+
+def products(vectors: torch.Tensor, pool: torch.Tensor) -> torch.Tensor:
+    """float[n, p]: of vectors [n, dim] with a pool [p, dim], or with each vector's own [n, p, dim]."""
+    return vectors @ pool.T if pool.dim() == 2 else torch.einsum("nd,npd->np", vectors, pool)
 
 
 L = TypeVar("L", bound=Learner)
@@ -67,76 +80,141 @@ class Schedule(Generic[L]):
     learner: L
     """Trained on all queries; as it was at the start where the base was kept."""
     epochs: int
+    """Passes over all queries, chosen by all that were held out; 0 where the base was kept."""
+    lr: float
+    """The learning rate, chosen alike where there were several."""
     curve: tuple[float, ...]
-    """After each pass, from none on: the mean of nDCG, RR and R at 10 over held-out queries."""
+    """After each pass, from none on: the mean of nDCG, RR and R at 10 over held-out queries, at this rate."""
+    nested: tuple[int, ...]
+    """Passes that were chosen for each tested fold, without its queries."""
     base: dict[str, float]
     adapted: dict[str, float]
-    """Means over held-out queries, both on the base's candidates."""
+    """Means over tested queries, after the passes that others chose, and over the runs that left them out. Both rank
+    the base's candidates."""
     p_value: float
-    """Paired one-sided t-test over them, of the mean of the three."""
+    """Paired one-sided t-test over tested queries, of the mean of the three."""
     held_out: int
-    """Queries that were held out, in one fold or in turn."""
+    """Queries that were tested."""
     new_documents: dict[str, float]
-    """Of those that ask for documents that were no training query's answer: how many, their base and their adapted
-    nDCG@10. What an adapter remembers of documents does not help there."""
+    """Of tested queries that ask for documents that were no training query's answer: how many, their base and their
+    adapted nDCG@10. What an adapter remembers of documents does not help there."""
 
     @property
     def kept_base(self) -> bool:
+        """Whether the base retriever was kept."""
         return self.epochs == 0
 
 
 def follow(
-    make: Callable[[], L], examples: Examples, settings: TrainSettings, *, told: Told | None = None
+    make: Callable[[], L],
+    examples: Examples,
+    settings: TrainSettings,
+    *,
+    rates: Sequence[float] = (),
+    progress: Progress | None = None,
 ) -> Schedule[L]:
-    """Train a learner. make: gives a new one, the same each time."""
+    """Train a learner.
+
+    make: gives a new one, the same each time. rates: learning rates to choose from; that of the settings where none is
+    given.
+    """
     if settings.negatives == "corpus":
-        return _follow(make, examples, settings, told)
+        return _follow(make, examples, settings, rates, progress)
     with one_thread():
-        return _follow(make, examples, settings, told)
+        return _follow(make, examples, settings, rates, progress)
 
 
-def _follow(make: Callable[[], L], examples: Examples, settings: TrainSettings, told: Told | None) -> Schedule[L]:
-    parts = examples.folds(settings.folds, seed=settings.seed, by=settings.held_out)
-    n_folds = 1 if len(examples) >= MANY else settings.folds
-    runs = [Run(make, examples, settings, np.flatnonzero(parts != fold)) for fold in range(n_folds)]
-    held = [np.flatnonzero(parts == fold) for fold in range(n_folds)]
-    rows = np.concatenate(held)
-    grades = [examples.grades[row] for row in rows]
-    base = Quality.of(examples.candidates[rows], grades)
-    new = np.concatenate([_new(examples, parts, fold) for fold in range(n_folds)])
-    measured, best = [base], 0
-    for epoch in range(1, settings.epochs + 1):
-        for run in runs:
-            run.epoch()
-        found = np.concatenate([run.rankings(part) for run, part in zip(runs, held, strict=True)])
-        measured.append(Quality.of(found, grades))
-        harmless = _mean((measured[-1].each - base.each)[new]) >= -HARM
-        best = epoch if harmless and measured[-1].value > measured[best].value else best
-        if told is not None:
-            told("folds held out", epoch, settings.epochs)
-        if epoch - best >= settings.patience:
-            break
-    p = p_value(measured[best].each, base.each)
-    epochs = best if p < CERTAIN else 0
-    whole = Run(make, examples, settings, np.arange(len(examples)))
+def _follow(
+    make: Callable[[], L],
+    examples: Examples,
+    settings: TrainSettings,
+    rates: Sequence[float],
+    progress: Progress | None,
+) -> Schedule[L]:
+    plan = Plan.of(settings.folds, len(examples))
+    tried = _tried(make, examples, settings, rates or (settings.lr,), plan, progress)
+    before, after, new, nested = [], [], [], []
+    for fold in plan.tested:
+        found = {rate: choose(choosers(parts, fold), patience=settings.patience) for rate, parts in tried.items()}
+        rate = max(found, key=lambda each: found[each].value)
+        tested = [part for part in tried[rate] if part.fold == fold]
+        before.append(tested[0].passes[0])
+        after.append(Quality.mean([part.passes[found[rate].epoch] for part in tested]))
+        new.append(np.all([part.new for part in tested], axis=0))
+        nested.append(found[rate].epoch)
+    base, adapted, fresh = Quality.joined(before), Quality.joined(after), np.concatenate(new)
+    p = p_value(adapted.each, base.each)
+    every = {rate: choose(parts, patience=settings.patience) for rate, parts in tried.items()}
+    rate = max(every, key=lambda each: every[each].value)
+    epochs = every[rate].epoch if p < MAX_P_VALUE else 0
+    whole = Run(make, examples, replace(settings, lr=rate), np.arange(len(examples)))
     for epoch in range(epochs):
         whole.epoch()
-        if told is not None:
-            told("all queries", epoch + 1, epochs)
+        if progress is not None:
+            progress("all queries", epoch + 1, epochs)
     return Schedule(
         learner=whole.learner.eval(),
         epochs=epochs,
-        curve=tuple(each.value for each in measured),
+        lr=rate,
+        curve=curve(tried[rate]),
+        nested=tuple(nested),
         base=base.means(),
-        adapted=measured[best].means(),
+        adapted=adapted.means(),
         p_value=p,
-        held_out=len(rows),
+        held_out=len(fresh),
         new_documents={
-            "queries": float(new.sum()),
-            "base": _mean(base.ndcg[new]),
-            "adapted": _mean(measured[best].ndcg[new]),
+            "queries": float(fresh.sum()),
+            "base": mean(base.ndcg[fresh]),
+            "adapted": mean(adapted.ndcg[fresh]),
         },
     )
+
+
+def _tried(
+    make: Callable[[], L],
+    examples: Examples,
+    settings: TrainSettings,
+    rates: Sequence[float],
+    plan: Plan,
+    progress: Progress | None,
+) -> dict[float, list[Part]]:
+    """What each learning rate gives. A rate that diverges is skipped with a warning; an error where all of them do."""
+    tried: dict[float, list[Part]] = {}
+    for rate in rates:
+        try:
+            tried[rate] = _measured(make, examples, replace(settings, lr=rate), plan, progress)
+        except DivergedError as error:
+            if len(rates) == 1:
+                raise
+            reason = str(error).partition(";")[0]
+            warnings.warn(f"the learning rate {rate:g} is skipped: {reason}", TrainingWarning, stacklevel=4)
+    if not tried:
+        shown = ", ".join(f"{rate:g}" for rate in rates)
+        raise DivergedError(
+            f"the training diverged at every learning rate ({shown}); give a lower one: --lr {min(rates) / 10:g}"
+        )
+    return tried
+
+
+def _measured(
+    make: Callable[[], L], examples: Examples, settings: TrainSettings, plan: Plan, progress: Progress | None
+) -> list[Part]:
+    """Every fold that a run leaves out, after each pass, until no choice can change."""
+    folds = examples.folds(settings.folds, seed=settings.seed, by=settings.held_out)
+    runs = [Run(make, examples, settings, np.flatnonzero(~np.isin(folds, pair))) for pair in plan.pairs]
+    parts = [Part.of(examples, folds, pair, run, fold) for run, pair in enumerate(plan.pairs) for fold in pair]
+    groups = [parts, *(choosers(parts, fold) for fold in plan.tested)]
+    for epoch in range(1, settings.epochs + 1):
+        for run in runs:
+            run.epoch()
+        for part in parts:
+            grades = [examples.grades[row] for row in part.rows]
+            part.passes.append(Quality.of(runs[part.run].rankings(part.rows), grades))
+        if progress is not None:
+            progress("folds held out", epoch, settings.epochs)
+        if all(choose(group, patience=settings.patience).done for group in groups):
+            break
+    return parts
 
 
 @contextmanager
@@ -150,16 +228,6 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _new(examples: Examples, parts: NDArray[np.int64], fold: int) -> NDArray[np.bool_]:
-    """bool[n_held_out]: whether none of a held-out query's documents is a training query's."""
-    known = {place for row in np.flatnonzero(parts != fold) for place in examples.grades[row]}
-    return np.array([known.isdisjoint(examples.grades[row]) for row in np.flatnonzero(parts == fold)], np.bool_)
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    return float(values.mean()) if len(values) else 0.0
-
-
 class Run(Generic[L]):
     """One learner, trained on some of the queries, a pass at a time."""
 
@@ -170,7 +238,7 @@ class Run(Generic[L]):
         self.examples, self.settings, self.rows = examples, settings, rows
         self.learner = make()
         self.random = np.random.default_rng(settings.seed)
-        self.optimizer = torch.optim.Adam(self.learner.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
+        self.optimizer = _optimizer(self.learner, settings)
         self._documents = torch.from_numpy(examples.documents)
         self._queries = torch.from_numpy(examples.queries)
 
@@ -180,6 +248,11 @@ class Run(Generic[L]):
         order = self.random.permutation(self.rows)
         for start in range(0, len(order), self.settings.batch):
             loss = self.learner.loss(self._batch(order[start : start + self.settings.batch]))
+            if not bool(loss.isfinite()):
+                raise DivergedError(
+                    f"the loss is {float(loss.detach())}: the training diverged; give a lower learning rate than "
+                    f"{self.settings.lr:g}: --lr {self.settings.lr / 10:g}"
+                )
             self.optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             self.optimizer.step()
@@ -192,10 +265,13 @@ class Run(Generic[L]):
         for start in range(0, len(rows), self.settings.batch):
             part = rows[start : start + self.settings.batch]
             candidates = self.examples.candidates[part]
-            pool, places = np.unique(np.maximum(candidates, 0), return_inverse=True)
-            feedback = self._feedback(part)
-            scores = self.learner.scores(self._queries[part], self._documents[pool], feedback).numpy()
-            own = np.take_along_axis(scores, places.reshape(candidates.shape), axis=1)
+            pool = self._documents[np.maximum(candidates, 0)]  # [n, c, dim]: each query's own candidates
+            own = self.learner.scores(self._queries[part], pool, self._feedback(part)).numpy()
+            if not np.isfinite(own).all():
+                raise DivergedError(
+                    "the scores are not finite: the training diverged; give a lower learning rate than "
+                    f"{self.settings.lr:g}: --lr {self.settings.lr / 10:g}"
+                )
             own = np.where(candidates >= 0, own, -np.inf)
             order = np.lexsort((candidates, -own), axis=1)
             found[start : start + len(part)] = np.take_along_axis(candidates, order, axis=1)
@@ -208,7 +284,11 @@ class Run(Generic[L]):
         found = [hard[hard >= 0], relevant]
         if self.settings.negatives == "corpus":
             total = len(examples.documents)
-            found.append(np.arange(total) if total <= POOL else self.random.choice(total, POOL, replace=False))
+            found.append(
+                np.arange(total)
+                if total <= MAX_POOL_DOCUMENTS
+                else self.random.choice(total, MAX_POOL_DOCUMENTS, replace=False)
+            )
         pool = np.unique(np.concatenate(found))
         positive = np.zeros((len(rows), len(pool)), np.bool_)
         negative = np.zeros_like(positive)
@@ -228,11 +308,17 @@ class Run(Generic[L]):
         return self._documents[np.maximum(places, 0)]  # where -1 stands there are so few that one may count twice
 
 
-def p_value(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    """One-sided: how likely a gain like this is by chance."""
-    from scipy.stats import ttest_rel
+def _optimizer(learner: Learner, settings: TrainSettings) -> torch.optim.Optimizer:
+    """Adam; weight decay reaches what the learner does not exempt."""
+    exempt = learner.without_decay()
+    kept = {id(parameter) for parameter in exempt}
+    others = [parameter for parameter in learner.parameters() if id(parameter) not in kept]
+    groups = [{"params": others, "weight_decay": settings.weight_decay}]
+    if exempt:
+        groups.append({"params": exempt, "weight_decay": 0.0})
+    return torch.optim.Adam(groups, lr=settings.lr)
 
-    if len(left) < 2 or np.array_equal(left, right):
-        return 1.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(ttest_rel(left, right, alternative="greater").pvalue)
+
+def p_value(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    """One-sided: how likely a gain like this is by chance. Undefined values are never below a level."""
+    return paired_p(left, right, alternative="greater")

@@ -11,7 +11,7 @@ from lexent.adapters.config import AdapterConfig, TrainSettings
 from lexent.adapters.examples import Examples
 from lexent.adapters.modulation import Rows
 from lexent.adapters.network import Network
-from lexent.adapters.schedule import Schedule, Told, follow
+from lexent.adapters.schedule import Progress, Schedule, follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ def train(
     settings: TrainSettings,
     *,
     info: AdapterInfo,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> Trained:
     """Learn from train queries. Where held-out ones do not gain for certain, the adapter is the identity: the base."""
     projector = first_projector(config, examples.documents)
-    found = follow(lambda: Network(config, settings, projector), examples, settings, told=told)
+    found = follow(lambda: Network(config, settings, projector), examples, settings, progress=progress)
     if found.kept_base:  # also where the start is narrower than the encoder: the base is the base
         config = AdapterConfig(config.dim, config.dim, feedback="none", hidden=1)
         network = Network(config, settings, np.eye(config.dim, dtype=np.float32))

@@ -36,7 +36,7 @@ def add(
     meanwhile go on undisturbed.
     """
     from lexent.corpus import read
-    from lexent.search import Index
+    from lexent.engine import Index
 
     start = perf_counter()
     budget = options.bytes_of(memory)

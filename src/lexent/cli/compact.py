@@ -14,7 +14,7 @@ def compact(path: options.IndexPath, memory: options.Memory = None, json: option
 
     Searches give the same, quicker. Adding merges small segments by itself, so this is seldom needed.
     """
-    from lexent.search import Index
+    from lexent.engine import Index
 
     start = perf_counter()
     with Index.open(path) as index:

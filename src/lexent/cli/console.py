@@ -20,10 +20,12 @@ def talks() -> bool:
 
 
 def stdout() -> Console:
+    """The console of results."""
     return _console(stderr=False)
 
 
 def stderr() -> Console:
+    """The console of messages."""
     return _console(stderr=True)
 
 
@@ -41,11 +43,13 @@ def show(*lines: Text | str) -> None:
 
 
 def show_json(value: Any) -> None:
-    """One JSON value and nothing else."""
+    """One JSON value and nothing else. Numbers that are not defined are null."""
     import json
 
+    from lexent.undefined import plain
+
     ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
-    sys.stdout.write(json.dumps(value, ensure_ascii=ascii_only, indent=1) + "\n")
+    sys.stdout.write(json.dumps(plain(value), ensure_ascii=ascii_only, indent=1, allow_nan=False) + "\n")
 
 
 def say(text: Text | str) -> None:

@@ -23,7 +23,7 @@ def delete(
 
     All of them or none. Their space is given back by lexent compact, or when enough of a segment is gone.
     """
-    from lexent.search import Index
+    from lexent.engine import Index
 
     with Index.open(path) as index:
         count = index.delete(ids, missing=missing_ok)

@@ -40,7 +40,7 @@ def demo(
     Builds the index once (less than a minute on two cores) and keeps it in the cache folder.
     """
     from lexent.demo import QUESTIONS, Question, ask, open_library
-    from lexent.search.parts import load_encoder, load_lexicon
+    from lexent.models import load_encoder, load_lexicon
 
     start = perf_counter()
     questions: Sequence[Question] = QUESTIONS if query is None else [Question(options.checked_query(query))]

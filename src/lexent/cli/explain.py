@@ -8,29 +8,25 @@ import typer
 
 from lexent.cli import feedbacks, options
 from lexent.cli.console import command, say_next, show, show_json
+from lexent.cli.option_groups import Settings, with_option_groups
 
 if TYPE_CHECKING:
+    from lexent.engine import Index
     from lexent.explain import Attribution, ConceptTokens, RankExplanation
-    from lexent.search import Index
 
-WORDS = 5
+SHOWN_WORDS = 5
 """Concepts whose words are shown, and words that are shown of each."""
 
 
+@with_option_groups
 def explain(
+    *,
     path: options.IndexPath,
     query: options.QueryText,
     document: Annotated[str, typer.Argument(metavar="DOC_ID", help="The document's id, as search shows it.")],
-    boost: options.Boost = None,
-    drop: options.Drop = None,
-    feedback: feedbacks.Count = None,
-    feedback_method: feedbacks.MethodName = None,
-    feedback_concepts: feedbacks.Concepts = None,
-    feedback_weight: feedbacks.Weight = None,
-    like: feedbacks.Like = None,
-    unlike: feedbacks.Unlike = None,
-    encoder: options.IndexEncoder = None,
-    lexicon: options.IndexLexicon = None,
+    steering: options.Steering,
+    feedback: Annotated[Settings, feedbacks.DOCUMENTS],
+    models: options.IndexModels,
     json: options.Json = False,
 ) -> None:
     """Say why a document is not ranked higher.
@@ -39,22 +35,12 @@ def explain(
     matches tokens, what each token of the query found), which concepts of the query it lacks, and what the documents
     above it have more of.
     """
+    from lexent.engine import Index
     from lexent.explain import why
-    from lexent.search import Index
 
-    learned = feedbacks.feedback_of(
-        feedback, feedback_method, feedback_concepts, feedback_weight, marked=bool(like or unlike)
-    )
-    with Index.open(path, encoder=encoder, lexicon=lexicon) as index:
-        found = why(
-            index,
-            options.checked_query(query),
-            document,
-            steer=options.steer_of(boost, drop),
-            feedback=learned,
-            like=like or (),
-            unlike=unlike or (),
-        )
+    learned = feedbacks.learning_of(feedback)
+    with Index.open(path, encoder=models.encoder, lexicon=models.lexicon) as index:
+        found = why(index, options.checked_query(query), document, steer=steering.factors(), **learned)
         tokens = _tokens(index, found)
         if json:
             show_json({**found.to_dict(), "tokens": [_json(part) for part in tokens]})
@@ -74,13 +60,13 @@ def _tokens(index: Index, found: RankExplanation) -> list[ConceptTokens]:
     if index.recipe.level != "tokens" or found.alignment is not None:  # an alignment says more
         return []
     text = index.document(found.id).content
-    parts: dict[str, Any] = {"encoder": index.encoder, "lexicon": index.lexicon, "recipe": index.recipe}
+    pipeline = index.view.pipeline
     return [
         ConceptTokens(
-            query=attribute(found.query, part.concept, kind="query", **parts),
-            document=attribute(text, part.concept, kind="document", **parts),
+            query=attribute(found.query, part.concept, kind="query", pipeline=pipeline),
+            document=attribute(text, part.concept, kind="document", pipeline=pipeline),
         )
-        for part in found.explanation.contributions[:WORDS]
+        for part in found.explanation.contributions[:SHOWN_WORDS]
     ]
 
 
@@ -131,5 +117,5 @@ def _words(part: Attribution) -> str:
     found: dict[str, float] = {}
     for share in part.shares:
         found[share.token.lower()] = found.get(share.token.lower(), 0.0) + share.share
-    strongest = sorted(found, key=lambda word: -found[word])[:WORDS]
+    strongest = sorted(found, key=lambda word: -found[word])[:SHOWN_WORDS]
     return ", ".join(strongest) or "none"

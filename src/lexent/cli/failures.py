@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -12,12 +14,14 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from lexent.errors import LexentError, WriteError
+from lexent.errors import LexentError, LexentWarning, WriteError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 UNEXPECTED = 70
 DEBUG = "--debug"
+SHOW_CURSOR = b"\x1b[?25h\n"
+_PYTHONS_OWN = warnings.showwarning
 
 
 class Verbs(TyperGroup):
@@ -32,15 +36,20 @@ class Verbs(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
+        """Run a command; an error is one line on stderr and an exit code."""
         for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show a character shows a substitute
             with suppress(AttributeError, ValueError):
                 stream.reconfigure(errors="replace")  # type: ignore[union-attr]
         given = list(sys.argv[1:] if args is None else args)
         options = given[: given.index("--")] if "--" in given else given
         debug = DEBUG in options
+        warnings.showwarning = _show_warning
         rest = [word for word in options if word != DEBUG] + given[len(options) :]
         try:
             code = super().main(rest, prog_name or "lexent", complete_var, standalone_mode=False, **extra)
+        except (KeyboardInterrupt, typer.Abort):  # before a verb began, or after it ended
+            error_line("interrupted")
+            code = INTERRUPTED
         except Exception as error:
             code = _usage(error)
             if code is None:
@@ -48,6 +57,7 @@ class Verbs(TyperGroup):
         raise SystemExit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:
+        """Run a command, and flush its output."""
         try:
             found = super().invoke(ctx)
             sys.stdout.flush()  # a reader that went away is noticed here, not while Python shuts down
@@ -60,10 +70,39 @@ class Verbs(TyperGroup):
             raise typer.Exit(BROKEN_PIPE) from None
 
 
+def end_at_second_interrupt() -> None:
+    """Ctrl-C interrupts the verb, which then tidies up. A second one meanwhile ends the process without a traceback."""
+
+    def interrupt(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, end)
+        raise KeyboardInterrupt
+
+    def end(number: int, frame: object) -> None:
+        if sys.stderr.isatty():
+            os.write(sys.stderr.fileno(), SHOW_CURSOR)  # a progress bar may have hidden it
+        os._exit(INTERRUPTED)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where a shell had it ignored
+        signal.signal(signal.SIGINT, interrupt)
+
+
 def error_line(message: str) -> None:
     """One line on stderr, whatever the message holds."""
     with suppress(OSError):
-        print(f"error: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        print(f"error: {' '.join(message.split())}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """Warnings of Lexent as one line; those of other packages as Python writes them."""
+    if issubclass(category, LexentWarning):
+        with suppress(OSError):
+            print(f"note: {' '.join(str(message).split())}", file=sys.stderr, flush=True)  # noqa: T201
+    else:
+        _PYTHONS_OWN(message, category, *where, **more)
+
+
+RENAMED = {"--k": "there is no --k; write -k for the number of hits, --sae-k for the latents of a state"}
+"""Options that had another name before, and what to write instead."""
 
 
 def _usage(error: Exception) -> int | None:
@@ -73,7 +112,8 @@ def _usage(error: Exception) -> int | None:
         return None
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "lexent"
-    error_line(f"{describe().rstrip('.')}; see: {command} --help")
+    said = RENAMED.get(getattr(error, "option_name", ""), describe().rstrip("."))
+    error_line(f"{said}; see: {command} --help")
     return int(getattr(error, "exit_code", 2))
 
 

@@ -11,7 +11,7 @@ from lexent.cli.console import show, show_json
 from lexent.cli.progress import Meter
 
 if TYPE_CHECKING:
-    from lexent.evaluation.faithfulness import FaithfulnessReport
+    from lexent.studies.faithfulness import FaithfulnessReport
 
 
 def faithfulness(
@@ -28,7 +28,7 @@ def faithfulness(
     queries: Annotated[int, typer.Option("--queries", help="How many queries are drawn.")] = 200,
     draws: Annotated[int, typer.Option("--draws", help="Random orders a query, to compare with.")] = 5,
     seed: Annotated[int, typer.Option("--seed", help="Of the queries and orders that are drawn.")] = 0,
-    split: studies.Split = "test",
+    split: studies.Split = None,
     encoder: options.EncoderName = None,
     lexicon: options.LexiconName = None,
     json: options.Json = False,
@@ -38,7 +38,7 @@ def faithfulness(
     Deletion takes concepts from the query or from the document; insertion starts with none and adds them. Beside the
     index, whose scores are sums, the dense retriever itself is watched: a concept is taken from its vector.
     """
-    from lexent.evaluation.faithfulness import faithfulness as measure
+    from lexent.studies.faithfulness import faithfulness as measure
 
     with Meter() as meter:
         report = measure(
@@ -62,11 +62,12 @@ def faithfulness(
 def _show(report: FaithfulnessReport) -> None:
     from lexent.cli.studies import p_value
     from lexent.cli.views import table
+    from lexent.undefined import shown
 
     for found in report.recipes:
         show(
             f"{found.recipe} on {report.collection} ({report.split}): {found.pairs:,} queries, "
-            f"{found.concepts:.1f} concepts an explanation",
+            f"{shown(found.concepts, '.1f')} concepts an explanation",
             "",
         )
         head = ["watched", "side", "way", "area of score: explained", "random", "any", "weakest", "p"]

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lexent.cli.fields import help_of
+from lexent.cli.option_groups import Settings, options_of, settings_group
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
     from lexent.search.feedback import Feedback
 
 PANEL = "Relevance feedback"
-Methods = Literal["rocchio", "rm3"]
-
-
-def _help(field: str) -> str:
-    return help_of("search/feedback.py", "Feedback", field)
 
 
 Count = Annotated[
@@ -29,18 +24,6 @@ Count = Annotated[
         rich_help_panel=PANEL,
         show_default=False,
     ),
-]
-MethodName = Annotated[
-    Methods | None,
-    typer.Option("--feedback-method", help=_help("method"), rich_help_panel=PANEL, show_default=False),
-]
-Concepts = Annotated[
-    int | None,
-    typer.Option("--feedback-concepts", help=_help("concepts"), rich_help_panel=PANEL, show_default=False),
-]
-Weight = Annotated[
-    float | None,
-    typer.Option("--feedback-weight", help=_help("weight"), rich_help_panel=PANEL, show_default=False),
 ]
 Like = Annotated[
     list[str] | None,
@@ -63,16 +46,31 @@ Unlike = Annotated[
     ),
 ]
 
+HITS = options_of(feedback=Count) + settings_group(
+    "search/feedback.py",
+    "Feedback",
+    ("method", "concepts", "weight"),
+    panel=PANEL,
+    prefix="--feedback-",
+    with_defaults=False,
+)
+"""Feedback from the first hits."""
+DOCUMENTS = HITS + options_of(like=Like, unlike=Unlike)
+"""Feedback from the first hits, and from documents that a person marked."""
 
-def feedback_of(
-    count: int | None, method: Methods | None, concepts: int | None, weight: float | None, *, marked: bool = False
-) -> Feedback | None:
-    """The feedback that was asked for; settings alone, without documents to learn from, are refused."""
-    if count is None and not marked:
-        if (method, concepts, weight) != (None, None, None):
+
+def feedback_of(given: Settings) -> Feedback | None:
+    """The feedback that was requested; settings alone, without documents to learn from, are refused."""
+    settings = {name: value for name, value in given.items() if name in ("method", "concepts", "weight")}
+    if not given.keys() & {"feedback", "like", "unlike"}:
+        if settings:
             raise InputError("there is nothing to learn from: add --feedback 5, which learns from the first five hits")
         return None
     from lexent.search.feedback import Feedback
 
-    given: dict[str, Any] = {"method": method, "concepts": concepts, "weight": weight}
-    return Feedback(documents=count or 0, **{name: value for name, value in given.items() if value is not None})
+    return Feedback(documents=given.get("feedback", 0), **settings)
+
+
+def learning_of(given: Settings) -> dict[str, Any]:
+    """The feedback and the marked documents, as arguments of a search."""
+    return {"feedback": feedback_of(given), "like": given.get("like", ()), "unlike": given.get("unlike", ())}

@@ -11,7 +11,7 @@ from lexent.cli.console import show, show_json
 from lexent.cli.progress import Meter
 
 if TYPE_CHECKING:
-    from lexent.evaluation.fidelity import FidelityReport
+    from lexent.studies.fidelity import FidelityReport
 
 
 def fidelity(
@@ -28,7 +28,7 @@ def fidelity(
     k: Annotated[
         str,
         typer.Option(
-            "--k",
+            "--sae-k",
             help='Concepts a state is coded with, several with commas; "" for a quarter, a half and all of '
             "what each lexicon was trained with.",
         ),
@@ -36,7 +36,7 @@ def fidelity(
     measures: Annotated[
         str, typer.Option("--measures", help="ir_measures names with commas, such as nDCG@10,R@100.")
     ] = "nDCG@10,R@100",
-    split: studies.Split = "test",
+    split: studies.Split = None,
     sample: Annotated[
         int, typer.Option("--sample", help="Documents whose token states are rebuilt; those judged relevant first.")
     ] = 1000,
@@ -49,13 +49,13 @@ def fidelity(
     Retrieval is by the cosine of rebuilt vectors on both sides. For a lexicon for MaxSim a second table holds the
     products of codes against those of states, beside the bound that theory gives.
     """
-    from lexent.evaluation.fidelity import fidelity as measure
+    from lexent.studies.fidelity import fidelity as measure
 
     with Meter() as meter:
         report = measure(
             collection,
             lexicon=options.names_of(lexicon) if lexicon else None,
-            k=studies.numbers_of(k, "--k"),
+            k=studies.numbers_of(k, "--sae-k"),
             encoder=encoder,
             measures=measures,
             split=split,
@@ -71,6 +71,7 @@ def fidelity(
 def _show(report: FidelityReport) -> None:
     from lexent.cli.studies import p_value
     from lexent.cli.views import table
+    from lexent.undefined import shown
 
     show(f"{report.collection} ({report.split}): {report.documents:,} documents, {report.queries:,} queries", "")
     measures = list(report.dense)
@@ -80,18 +81,20 @@ def _show(report: FidelityReport) -> None:
     rows = []
     for row in report.rows:
         active, live = row.documents["active"], row.documents["live"] / row.size
-        cells = [row.lexicon, str(row.k), f"{row.documents['nmse']:.4f}", f"{row.queries['nmse']:.4f}"]
-        cells += [f"{row.documents['cosine']:.3f}", f"{active['mean']:.1f}", f"{active['p5']} to {active['p95']}"]
+        errors = [shown(side["nmse"], ".4f") for side in (row.documents, row.queries)]
+        cells = [row.lexicon, str(row.k), *errors, shown(row.documents["cosine"], ".3f")]
+        cells += [shown(active["mean"], ".1f"), f"{active['p5']} to {active['p95']}"]
         cells.append(f"{live:.0%}")
         for measure in measures:
             if measure in row.measures:
-                cells += [f"{row.measures[measure]:.4f}", f"{row.kept[measure]:.3f}", p_value(row.p_values[measure])]
+                kept = shown(row.kept[measure], ".3f")
+                cells += [f"{row.measures[measure]:.4f}", kept, p_value(row.p_values[measure])]
             else:
                 cells += ["", "", ""]
-        rows.append([*cells, "" if row.spearman is None else f"{row.spearman:.3f}"])
+        rows.append([*cells, shown(row.spearman, ".3f")])
     show(*table([*head, "Spearman"], rows))
-    shown = ", ".join(f"{name} {value:.4f}" for name, value in report.dense.items())
-    show("", f"dense retrieval: {shown}; kept: the share of it; p: paired t-test against it, over queries")
+    dense = ", ".join(f"{name} {value:.4f}" for name, value in report.dense.items())
+    show("", f"dense retrieval: {dense}; kept: the share of it; p: paired t-test against it, over queries")
     show("Spearman: rank correlation of whole rankings with dense retrieval's; live: concepts that any document has")
     for note in report.notes:
         show(note)
@@ -100,7 +103,7 @@ def _show(report: FidelityReport) -> None:
 
 def _show_theory(report: FidelityReport) -> None:
     from lexent.cli.views import table
-    from lexent.evaluation.maxsim_theory import tables
+    from lexent.studies.maxsim_theory import tables
 
     checked = [row.theory for row in report.rows if row.theory is not None]
     for each in tables(checked):

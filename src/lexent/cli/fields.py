@@ -18,6 +18,7 @@ class Field:
     help: str
     default: str
     """As it is written; empty where it has none."""
+    annotation: str
 
 
 @cache
@@ -35,14 +36,9 @@ def fields_of(file: str, name: str) -> dict[str, Field]:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             default = "" if node.value is None else ast.unparse(node.value)
             allowed = ", ".join(str(choice) for choice in choices.get(ast.unparse(node.annotation), []))
-            found[node.target.id] = Field(_text(after) + (f" One of: {allowed}." if allowed else ""), default)
+            help = _text(after) + (f" One of: {allowed}." if allowed else "")
+            found[node.target.id] = Field(help, default, ast.unparse(node.annotation))
     return found
-
-
-def help_of(file: str, name: str, field: str, *, default: bool = False) -> str:
-    """The help text for one option; with its default where the option itself has none."""
-    found = fields_of(file, name)[field]
-    return f"{found.help} Default: {found.default}." if default else found.help
 
 
 def _text(node: ast.stmt | None) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
+from lexent.cli.option_groups import option_group
 from lexent.errors import InputError
 
 Filter = Annotated[
@@ -20,6 +22,20 @@ Filter = Annotated[
         show_default=False,
     ),
 ]
+SubsetIdf = Annotated[
+    bool,
+    typer.Option("--subset-idf", help="With --filter: concepts count by how rare they are among the documents left."),
+]
+
+
+@option_group
+@dataclass(frozen=True, slots=True)
+class Filtering:
+    """Which documents a search may find."""
+
+    filter: Filter = None
+    subset_idf: SubsetIdf = False
+
 
 _COMPARISON = re.compile(r"(?P<name>[^=<>!]+?)\s*(?P<sign>>=|<=|!=|==|=|>|<)\s*(?P<values>.*)", re.DOTALL)
 _VALUE = re.compile(r'\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<bare>[^",]*))\s*(?P<end>,|$)', re.DOTALL)

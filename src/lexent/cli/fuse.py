@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,12 +10,46 @@ import typer
 
 from lexent.cli import options
 from lexent.cli.console import command, say, say_next, show_json
+from lexent.cli.option_groups import option_group
 from lexent.errors import InputError
 
 Fusions = Literal["rrf", "sum"]
 FusionName = Annotated[
     Fusions, typer.Option("--fusion", help="How --fuse joins them: by reciprocal ranks, or by calibrated scores.")
 ]
+
+
+@option_group
+@dataclass(frozen=True, slots=True)
+class WordFusion:
+    """Search by concepts and by words, fused."""
+
+    fuse: Annotated[
+        str,
+        typer.Option(
+            "--fuse",
+            metavar="NAMES",
+            help="Also search by words, and fuse the two: bm25, or bm25=0.5 with a weight. Reads all stored texts.",
+        ),
+    ] = ""
+    fusion: FusionName = "sum"
+
+
+@option_group
+@dataclass(frozen=True, slots=True)
+class SystemFusion:
+    """Systems under test, fused."""
+
+    fuse: Annotated[
+        str,
+        typer.Option(
+            "--fuse",
+            metavar="NAMES",
+            help="Also fuse each recipe with these: baselines, recipes or run files by name, with commas; "
+            "dense=0.5 gives a weight.",
+        ),
+    ] = ""
+    fusion: FusionName = "sum"
 
 
 def fuse(

@@ -10,10 +10,13 @@ import typer
 
 from lexent.cli import options
 from lexent.cli.console import command, say, say_next, show, show_json
+from lexent.cli.option_groups import Settings, with_option_groups
 from lexent.cli.progress import Meter
 
 
+@with_option_groups
 def index(
+    *,
     source: Annotated[
         Path,
         typer.Argument(
@@ -27,30 +30,10 @@ def index(
             "--out", "-o", metavar="DIR", help="The index's folder; the source's name + .lexent if not given."
         ),
     ] = None,
-    text: options.TextColumn = None,
-    title: options.TitleColumn = None,
-    id: options.IdColumn = None,
-    encoder: options.EncoderName = None,
-    lexicon: options.LexiconName = None,
+    columns: options.Columns,
+    models: options.Models,
     recipe: options.RecipeName = "latent-terms",
-    k1: options.K1 = None,
-    b: options.B = None,
-    idf: options.Idf = None,
-    k2: options.K2 = None,
-    formula: options.Formula = None,
-    k: options.K = None,
-    query_k: options.QueryK = None,
-    function_words: options.FunctionWords = None,
-    emphasis: options.Emphasis = None,
-    power: options.Power = None,
-    query_power: options.QueryPower = None,
-    document_cap: options.DocumentCap = None,
-    query_cap: options.QueryCap = None,
-    prune: options.Prune = None,
-    adaptive_k: options.AdaptiveK = None,
-    whole: options.Whole = None,
-    buckets: options.Buckets = None,
-    predicted: options.Predicted = None,
+    settings: Annotated[Settings, options.RECIPE],
     extras: Annotated[
         str,
         typer.Option(
@@ -70,42 +53,22 @@ def index(
     """
     from lexent import artifact
     from lexent.corpus import read
-    from lexent.search import Index
+    from lexent.engine import Index
 
     start = perf_counter()
-    settings = options.recipe_of(
-        recipe,
-        k1=k1,
-        b=b,
-        idf=idf,
-        k2=k2,
-        formula=formula,
-        k=k,
-        query_k=query_k,
-        function_words=function_words,
-        emphasis=emphasis,
-        power=power,
-        query_power=query_power,
-        document_cap=document_cap,
-        query_cap=query_cap,
-        prune=prune,
-        adaptive_k=adaptive_k,
-        whole=whole,
-        buckets=buckets,
-        predicted=predicted,
-    )
+    chosen = options.recipe_of(recipe, settings)
     budget = options.bytes_of(memory)
     place = out or default_out(source)
     artifact.check_target(place, kind="index", overwrite=overwrite)
-    corpus = read(source, text=text, title=title, id=id)
+    corpus = read(source, text=columns.text, title=columns.title, id=columns.id)
     say(f"found    {corpus.description}")
     with Meter("documents") as meter:
         built = Index.build(
             corpus,
             out=place,
-            encoder=encoder,
-            lexicon=lexicon,
-            recipe=settings,
+            encoder=models.encoder,
+            lexicon=models.lexicon,
+            recipe=chosen,
             extras=options.names_of(extras),
             memory=budget,
             progress=meter.counter("indexing", corpus.count()),

@@ -30,7 +30,7 @@ def limit(
     A larger collection of the same seed holds all documents of a smaller one, and has the same queries.
     """
     from lexent.evaluation import beir
-    from lexent.evaluation.limit import limit as generate
+    from lexent.studies.limit import limit as generate
 
     made = generate(documents, seed=seed)
     beir.write(made, out)

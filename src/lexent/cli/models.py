@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lexent.cli.console import say
+from lexent.cli.option_groups import option_group
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,15 +57,36 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Go on without asking onc
 OPENAI = "https://api.openai.com/v1"
 
 
-def endpoint_of(base_url: str, model: str, *, key_env: str, timeout: float, retries: int) -> Endpoint:
-    from lexent.lexicon.endpoint import Endpoint, is_local
+@option_group
+@dataclass(frozen=True, slots=True)
+class EndpointOptions:
+    """Where a language model is reached, and what its answers cost."""
 
-    key = os.environ.get(key_env, "").strip() or None
-    if key is None and key_env != KEY:
-        raise InputError(f'the environment variable "{key_env}" is empty; set it to the key, or leave --key-env out')
-    if key is not None and base_url.startswith("http://") and not is_local(base_url):
-        say(f"note     the key goes to {base_url} unencrypted; https would hide it")
-    return Endpoint(base_url, model, key=key, timeout=timeout, retries=retries)
+    base_url: BaseUrl = OPENAI
+    key_env: KeyEnv = KEY
+    price_in: PriceIn = None
+    price_out: PriceOut = None
+    concurrency: Concurrency = 4
+    timeout: Timeout = 120.0
+    retries: Retries = 6
+    yes: Yes = False
+
+    def of(self, model: str) -> Endpoint:
+        """The endpoint for a model."""
+        from lexent.lexicon.endpoint import Endpoint, is_local
+
+        key = os.environ.get(self.key_env, "").strip() or None
+        if key is None and self.key_env != KEY:
+            raise InputError(
+                f'the environment variable "{self.key_env}" is empty; set it to the key, or leave --key-env out'
+            )
+        if key is not None and self.base_url.startswith("http://") and not is_local(self.base_url):
+            say(f"note     the key goes to {self.base_url} unencrypted; https would hide it")
+        return Endpoint(self.base_url, model, key=key, timeout=self.timeout, retries=self.retries)
+
+    def prices(self) -> dict[str, float | None]:
+        """Prices of a million tokens, for an estimate."""
+        return {"price_in": self.price_in, "price_out": self.price_out}
 
 
 def agree(estimate: Estimate, *, model: str, yes: bool) -> None:
@@ -80,6 +103,7 @@ def agree(estimate: Estimate, *, model: str, yes: bool) -> None:
 
 
 def describe(estimate: Estimate, model: str) -> str:
+    """What a run will ask of a model, in one line."""
     kept = f", {estimate.answered:,} already answered" if estimate.answered else ""
     cost = "" if estimate.cost is None else f", at most {estimate.cost:,.2f} at the given prices"
     return (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lexent.cli.fields import help_of
+from lexent.cli.option_groups import OptionGroup, Settings, option_group, settings_group
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,35 +18,9 @@ if TYPE_CHECKING:
 RECIPE_PANEL = "Recipe settings (what is not given stays as the recipe has it)"
 
 
-def _setting(flag: str, field: str, *, of: str = "Recipe") -> typer.models.OptionInfo:
-    found: typer.models.OptionInfo = typer.Option(
-        flag, help=help_of("recipes.py", of, field), rich_help_panel=RECIPE_PANEL, show_default=False
-    )
-    return found
-
-
 RecipeName = Annotated[
     str, typer.Option("--recipe", help="The recipe, which names a choice for each stage: a name, or a file of `tune`.")
 ]
-K1 = Annotated[float | None, _setting("--k1", "k1", of="BM25")]
-B = Annotated[float | None, _setting("--b", "b", of="BM25")]
-Idf = Annotated[str | None, _setting("--idf", "idf", of="BM25")]
-K2 = Annotated[float | None, _setting("--k2", "k2", of="BM25")]
-Formula = Annotated[str | None, _setting("--formula", "formula", of="BM25")]
-K = Annotated[int | None, _setting("--k", "k")]
-QueryK = Annotated[int | None, _setting("--query-k", "query_k")]
-FunctionWords = Annotated[float | None, _setting("--function-words", "function_words")]
-Emphasis = Annotated[float | None, _setting("--emphasis", "emphasis")]
-Power = Annotated[float | None, _setting("--power", "power")]
-QueryPower = Annotated[float | None, _setting("--query-power", "query_power")]
-DocumentCap = Annotated[int | None, _setting("--document-cap", "document_cap")]
-QueryCap = Annotated[int | None, _setting("--query-cap", "query_cap")]
-Prune = Annotated[float | None, _setting("--prune", "prune")]
-Buckets = Annotated[str | None, _setting("--buckets", "buckets")]
-Predicted = Annotated[bool | None, _setting("--predicted/--no-predicted", "predicted")]
-AdaptiveK = Annotated[bool | None, _setting("--adaptive-k/--no-adaptive-k", "adaptive_k")]
-Whole = Annotated[float | None, _setting("--whole", "whole")]
-
 EncoderName = Annotated[
     str | None,
     typer.Option(
@@ -125,61 +100,94 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs, and
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what stands at --out once the new one is whole.")]
 
 
-def recipe_of(
-    name: str,
-    *,
-    k1: float | None,
-    b: float | None,
-    idf: str | None,
-    k2: float | None,
-    formula: str | None,
-    k: int | None,
-    query_k: int | None,
-    function_words: float | None,
-    emphasis: float | None,
-    power: float | None,
-    query_power: float | None,
-    document_cap: int | None,
-    query_cap: int | None,
-    prune: float | None,
-    adaptive_k: bool | None = None,
-    whole: float | None = None,
-    buckets: str | None = None,
-    predicted: bool | None = None,
-) -> Recipe:
-    """The recipe of that name, with the settings that were given."""
-    from lexent import recipes
+@option_group
+@dataclass(frozen=True, slots=True)
+class TextColumns:
+    """Which columns of a file hold the text and the title."""
 
-    return recipes.get(name).changed(
-        k1=k1,
-        b=b,
-        idf=idf,
-        k2=k2,
-        formula=formula,
-        k=k,
-        query_k=query_k,
-        function_words=function_words,
-        emphasis=emphasis,
-        power=power,
-        query_power=query_power,
-        document_cap=document_cap,
-        query_cap=query_cap,
-        prune=prune,
-        adaptive_k=adaptive_k,
-        whole=whole,
-        buckets=weights_of(buckets),
-        predicted=predicted,
-    )
+    text: TextColumn = None
+    title: TitleColumn = None
 
 
-def weights_of(given: str | None) -> tuple[float, ...] | None:
+@option_group
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns of a file hold the text, the title and the id."""
+
+    text: TextColumn = None
+    title: TitleColumn = None
+    id: IdColumn = None
+
+
+@option_group
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The encoder and the lexicon to use."""
+
+    encoder: EncoderName = None
+    lexicon: LexiconName = None
+
+
+@option_group
+@dataclass(frozen=True, slots=True)
+class IndexModels:
+    """Where the encoder and the lexicon of an index are now."""
+
+    encoder: IndexEncoder = None
+    lexicon: IndexLexicon = None
+
+
+@option_group
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """Concepts of a query that are turned up, down or off."""
+
+    boost: Boost = None
+    drop: Drop = None
+
+    def factors(self) -> dict[str | int, float]:
+        """Factors by concept."""
+        return steer_of(self.boost, self.drop)
+
+
+def weights_of(given: str) -> tuple[float, ...]:
     """Weights of buckets with commas between them."""
-    if given is None:
-        return None
     try:
         return tuple(float(weight) for weight in names_of(given))
     except ValueError as error:
         raise InputError(f'buckets are "{given}"; allowed: numbers with commas between: 0.66,0,1') from error
+
+
+def _recipe_group(*names: str) -> OptionGroup:
+    return settings_group(
+        "recipes.py",
+        "Recipe",
+        names,
+        panel=RECIPE_PANEL,
+        flags={"k": "--sae-k"},
+        convert={"buckets": weights_of},
+        with_defaults=False,
+    )
+
+
+_WEIGHTING = settings_group(
+    "recipes.py", "BM25", ("k1", "b", "idf", "k2", "formula"), panel=RECIPE_PANEL, with_defaults=False
+)
+_RETUNABLE = (
+    "query_k", "function_words", "emphasis", "power", "query_power", "document_cap", "query_cap", "prune", "adaptive_k",
+    "whole", "buckets", "predicted",
+)  # fmt: skip
+RETUNABLE = _WEIGHTING + _recipe_group(*_RETUNABLE)
+"""Settings of a recipe that can change on an existing index."""
+RECIPE = _WEIGHTING + _recipe_group("k", *_RETUNABLE)
+"""Settings of a recipe that can be given beside its name."""
+
+
+def recipe_of(name: str, settings: Settings) -> Recipe:
+    """The recipe of that name, with the settings that were given."""
+    from lexent import recipes
+
+    return recipes.get(name).changed(**settings)
 
 
 def names_of(given: str) -> list[str]:

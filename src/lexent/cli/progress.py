@@ -12,7 +12,7 @@ from lexent.cli.console import say, stderr, talks
 if TYPE_CHECKING:
     from rich.progress import Progress, Task, TaskID
 
-EVERY = 10.0
+LINE_INTERVAL_SECONDS = 10.0
 """Seconds between lines where there is no terminal."""
 
 
@@ -62,7 +62,7 @@ class Meter:
     def _line(self, what: str, done: float, total: float | None, detail: str) -> None:
         now = monotonic()
         began = self._started.setdefault(what, now)
-        if now - self._said < EVERY:
+        if now - self._said < LINE_INTERVAL_SECONDS:
             return
         self._said = now
         rate = done / (now - began) if now > began else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,16 +11,31 @@ import typer
 
 from lexent.cli import options, studies
 from lexent.cli.console import command, say, show, show_json
+from lexent.cli.option_groups import Settings, option_group, values_group, with_option_groups
 from lexent.cli.progress import Meter
 
 if TYPE_CHECKING:
-    from lexent.evaluation.reproduction import Outcome
+    from lexent.studies.reproduction import Outcome
 
 PRINTED = ("imrnns", "ssr", "uhd")
 """Papers whose tables are printed, beside the page."""
 
 
+SIZES = values_group("studies/reproduction/study.py", "Sizes", panel="Sizes", flags={"tokens": "--sample"})
+
+
+@option_group
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """Sections of the report to make."""
+
+    only: Annotated[str, typer.Option("--only", metavar="SECTIONS", help="Sections to make, with commas.")] = ""
+    skip: Annotated[str, typer.Option("--skip", metavar="SECTIONS", help="Sections to leave out, with commas.")] = ""
+
+
+@with_option_groups
 def reproduce(
+    *,
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="clsr, latent-terms, imrnns, ssr or uhd.")],
     collection: studies.CollectionName,
     out: Annotated[
@@ -32,23 +48,13 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    only: Annotated[str, typer.Option("--only", metavar="SECTIONS", help="Sections to make, with commas.")] = "",
-    skip: Annotated[str, typer.Option("--skip", metavar="SECTIONS", help="Sections to leave out, with commas.")] = "",
+    sections: Sections,
     measures: Annotated[
         str, typer.Option("--measures", help="ir_measures names with commas; plots and tests use the first.")
     ] = "nDCG@10,R@100",
-    split: studies.Split = "test",
-    queries: Annotated[int, typer.Option("--queries", help="Queries whose explanations are tested.")] = 200,
-    sample: Annotated[int, typer.Option("--sample", help="Documents whose token states are looked at.")] = 1000,
-    texts: Annotated[int, typer.Option("--texts", help="Documents that names are tested on.")] = 2000,
-    limit: Annotated[int, typer.Option("--limit", help="Documents of the LIMIT collection that is made.")] = 1000,
-    latents: Annotated[
-        int, typer.Option("--latents", help="Of ssr and uhd: latents of the lexicons they train.")
-    ] = 1024,
-    steps: Annotated[int, typer.Option("--steps", help="Of ssr and uhd: steps of their training.")] = 150,
-    lessons: Annotated[int, typer.Option("--lessons", help="Of ssr and uhd: pairs and documents to train on.")] = 500,
-    encoder: options.EncoderName = None,
-    lexicon: options.LexiconName = None,
+    split: studies.Split = None,
+    sizes: Annotated[Settings, SIZES],
+    models: options.Models,
     json: options.Json = False,
 ) -> None:
     """Make a paper's analyses on a collection, and write one page with tables and plots.
@@ -60,34 +66,25 @@ def reproduce(
     in the report with its error, and the exit code says so.
     """
     from lexent.evaluation import measures as scoring
-    from lexent.evaluation.reproduction import Sizes, Study
-    from lexent.evaluation.reproduction import reproduce as make
-    from lexent.evaluation.reproduction.reproduce import chosen
+    from lexent.studies.reproduction import Sizes, Study
+    from lexent.studies.reproduction import reproduce as make
+    from lexent.studies.reproduction.reproduce import chosen
 
-    wanted = options.names_of(only), options.names_of(skip)
-    sections = chosen(paper, only=wanted[0], skip=wanted[1])  # refused before the long work
-    given = {"only": only, "skip": skip, "measures": measures, "split": split, "queries": queries, "sample": sample}
+    wanted = options.names_of(sections.only), options.names_of(sections.skip)
+    made = chosen(paper, only=wanted[0], skip=wanted[1])  # refused before the long work
     out = out or Path(f"{paper}-{Path(collection).name}.html".replace(":", "-"))
-    given |= {"texts": texts, "limit": limit, "latents": latents, "steps": steps, "lessons": lessons}
-    typed = _typed(paper, collection, out, {**given, "encoder": encoder, "lexicon": lexicon})
+    given = {**asdict(sections), "measures": measures, "split": split, **sizes, **asdict(models)}
+    typed = _typed(paper, collection, out, given)
     with Meter("") as meter:
         study = Study.of(
             paper,
             collection,
-            encoder=encoder,
-            lexicon=lexicon,
+            encoder=models.encoder,
+            lexicon=models.lexicon,
             measures=tuple(str(measure) for measure in scoring.parse(measures)),
             split=split,
-            lexicons=not all(section.trains for section in sections),
-            sizes=Sizes(
-                queries=queries,
-                tokens=sample,
-                texts=texts,
-                limit=limit,
-                latents=latents,
-                steps=steps,
-                lessons=lessons,
-            ),
+            lexicons=not all(section.trains for section in made),
+            sizes=Sizes(**sizes),
             progress=meter.update,
         )
         found = make(
@@ -96,7 +93,7 @@ def reproduce(
             only=wanted[0],
             skip=wanted[1],
             command=typed,
-            told=lambda title, done, total: meter.update("sections", done, total, title),
+            progress=lambda title, done, total: meter.update("sections", done, total, title),
         )
     if json:
         values = {"page": str(found.page), "data": str(found.data), "sections": list(found.sections)}
@@ -104,7 +101,7 @@ def reproduce(
     else:
         if paper in PRINTED:
             _print(paper, found)
-        show(f"{found.page}: {len(sections) - len(found.failed)} sections; {found.data}")
+        show(f"{found.page}: {len(made) - len(found.failed)} sections; {found.data}")
         if found.kept:
             say(f"kept from before: {', '.join(found.kept)}")
         for name, error in found.failed.items():
@@ -118,7 +115,7 @@ def _print(paper: str, found: Outcome) -> None:
     import json
 
     from lexent.cli.views import table
-    from lexent.evaluation.reproduction.reproduce import every_section
+    from lexent.studies.reproduction.reproduce import every_section
 
     kept = json.loads(found.data.read_text(encoding="utf-8"))["sections"]
     for section in every_section(paper):
@@ -130,5 +127,6 @@ def _print(paper: str, found: Outcome) -> None:
 def _typed(paper: str, collection: str, out: Path, given: dict[str, object]) -> str:
     """The command that makes the same report: options that are not as they are by default."""
     usual = {name: parameter.default for name, parameter in signature(reproduce).parameters.items()}
-    changed = [word for name, value in given.items() if value != usual[name] for word in (f"--{name}", value)]
+    flags = {name: SIZES.flags.get(name, f"--{name}") for name in given}
+    changed = [word for name, value in given.items() if value != usual[name] for word in (flags[name], value)]
     return command("lexent", "reproduce", paper, collection, "--out", out, *changed)

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from lexent.cli import feedbacks, options
 from lexent.cli.console import command, say_next, show, show_json
-from lexent.cli.filters import Filter, filter_of
-from lexent.cli.fuse import FusionName, weights_of
+from lexent.cli.filters import Filtering, filter_of
+from lexent.cli.fuse import WordFusion, weights_of
+from lexent.cli.option_groups import Settings, option_group, with_option_groups
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
     from lexent.search.fused import FusedResults
     from lexent.search.matching import Mode
 
-HIGHLIGHTED = 20
+MAX_HIGHLIGHTED_HITS = 20
 """Hits whose words are marked: each is encoded again, which takes some milliseconds."""
 
 
-def search(
-    path: options.IndexPath,
-    query: options.QueryText,
-    k: options.Hits = 5,
-    boost: options.Boost = None,
-    drop: options.Drop = None,
-    filter: Filter = None,
-    subset_idf: Annotated[
-        bool,
-        typer.Option(
-            "--subset-idf", help="With --filter: concepts count by how rare they are among the documents left."
-        ),
-    ] = False,
+@option_group
+@dataclass(frozen=True, slots=True)
+class SearchMode:
+    """Exact or fast MaxSim, with the settings of the fast one."""
+
     mode: Annotated[
         str | None,
         typer.Option(
@@ -41,7 +35,7 @@ def search(
             help="For recipes that match tokens, such as ssr: every document, or only candidates (approximate).",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     candidates: Annotated[
         int | None,
         typer.Option(
@@ -49,7 +43,7 @@ def search(
             help="With --mode fast: how many documents are scored; 2000 if not given.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     coarse: Annotated[
         int | None,
         typer.Option(
@@ -57,22 +51,31 @@ def search(
             help="With --mode fast: how many concepts of each token find the candidates; 4 if not given.",
             show_default=False,
         ),
-    ] = None,
-    fuse: Annotated[
-        str,
-        typer.Option(
-            "--fuse",
-            metavar="NAMES",
-            help="Also search by words, and fuse the two: bm25, or bm25=0.5 with a weight. Reads all stored texts.",
-        ),
-    ] = "",
-    fusion: FusionName = "sum",
-    feedback: feedbacks.Count = None,
-    feedback_method: feedbacks.MethodName = None,
-    feedback_concepts: feedbacks.Concepts = None,
-    feedback_weight: feedbacks.Weight = None,
-    like: feedbacks.Like = None,
-    unlike: feedbacks.Unlike = None,
+    ] = None
+
+    def chosen(self) -> Mode:
+        """The mode, with its settings where any is given."""
+        from lexent.search import Fast
+
+        if self.candidates is None and self.coarse is None:
+            return cast("Mode", self.mode)
+        if self.mode != "fast":
+            raise InputError("--candidates and --coarse are settings of the fast mode; add --mode fast")
+        given = {"candidates": self.candidates, "concepts": self.coarse}
+        return Fast(**{setting: value for setting, value in given.items() if value is not None})
+
+
+@with_option_groups
+def search(
+    *,
+    path: options.IndexPath,
+    query: options.QueryText,
+    k: options.Hits = 5,
+    steering: options.Steering,
+    filtering: Filtering,
+    mode: SearchMode,
+    fusion: WordFusion,
+    feedback: Annotated[Settings, feedbacks.DOCUMENTS],
     explain: Annotated[
         bool, typer.Option("--explain", "-e", help="Show the query's concepts and more of each hit's contributions.")
     ] = False,
@@ -84,44 +87,42 @@ def search(
             show_default=False,
         ),
     ] = None,
-    encoder: options.IndexEncoder = None,
-    lexicon: options.IndexLexicon = None,
+    models: options.IndexModels,
     json: options.Json = False,
 ) -> None:
     """Search an index by concepts.
 
     Every hit shows the named contributions that its score is the sum of.
     """
-    from lexent.search import Index
+    from lexent.engine import Index
 
-    steer, where = options.steer_of(boost, drop), filter_of(filter)
-    learned = feedbacks.feedback_of(
-        feedback, feedback_method, feedback_concepts, feedback_weight, marked=bool(like or unlike)
-    )
-    sides = weights_of(fuse, flag="--fuse")
-    if sides and (mode or candidates or coarse):
+    steer, where, sides = steering.factors(), filter_of(filtering.filter), weights_of(fusion.fuse, flag="--fuse")
+    if sides and (mode.mode or mode.candidates or mode.coarse):
         raise InputError("--fuse takes the exact ranking; leave out --mode, --candidates and --coarse")
-    asked: dict[str, Any] = {"k": k, "steer": steer, "filter": where, "idf_of_subset": subset_idf}
-    asked |= {"feedback": learned, "like": like or (), "unlike": unlike or ()}
-    with Index.open(path, encoder=encoder, lexicon=lexicon) as index:
+    requested: dict[str, Any] = {"k": k, "steer": steer, "filter": where, "idf_of_subset": filtering.subset_idf}
+    requested |= feedbacks.learning_of(feedback)
+    with Index.open(path, encoder=models.encoder, lexicon=models.lexicon) as index:
         if sides:
             _show_fused(
-                index.search_fused(options.checked_query(query), fuse=sides, fusion=fusion, **asked),
+                index.search_fused(options.checked_query(query), fuse=sides, fusion=fusion.fusion, **requested),
                 full=explain,
                 contributions=contributions,
                 json=json,
+                filtered=where is not None,
             )
             return
-        found = index.search(options.checked_query(query), mode=_mode(mode, candidates, coarse), **asked)
+        found = index.search(options.checked_query(query), mode=mode.chosen(), **requested)
         if json:
             show_json(found.to_dict(contributions=contributions))
             return
         from lexent.cli import views
         from lexent.explain.highlight import highlights
 
-        show(*views.results(found, words=highlights(found.hits[:HIGHLIGHTED]), full=explain))
+        words = highlights(found.hits[:MAX_HIGHLIGHTED_HITS])
+        show(*views.results(found, words=words, full=explain, filtered=where is not None))
         if not found.hits:
-            say_next(command("lexent", "search", path, "other words"), command("lexent", "info", path))
+            other = "other words" if where is None else query
+            say_next(command("lexent", "search", path, other), command("lexent", "info", path))
             return
         strongest = found.concepts[0].label.split(" · ")[0]
         steps = [command("lexent", "explain", path, query, found.hits[-1].id)]
@@ -132,22 +133,10 @@ def search(
         say_next(*steps)
 
 
-def _mode(name: str | None, candidates: int | None, coarse: int | None) -> Mode:
-    """The mode of search, with its settings where any is given."""
-    from lexent.search import Fast
-
-    if candidates is None and coarse is None:
-        return cast("Mode", name)
-    if name != "fast":
-        raise InputError("--candidates and --coarse are settings of the fast mode; add --mode fast")
-    given = {"candidates": candidates, "concepts": coarse}
-    return Fast(**{setting: value for setting, value in given.items() if value is not None})
-
-
-def _show_fused(found: FusedResults, *, full: bool, contributions: int | None, json: bool) -> None:
+def _show_fused(found: FusedResults, *, full: bool, contributions: int | None, json: bool, filtered: bool) -> None:
     if json:
         show_json(found.to_dict(contributions=contributions))
         return
     from lexent.cli import views
 
-    show(*views.fused(found, full=full))
+    show(*views.fused(found, full=full, filtered=filtered))

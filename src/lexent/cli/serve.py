@@ -9,23 +9,17 @@ import typer
 
 from lexent.cli import options
 from lexent.cli.console import say
-from lexent.cli.fields import help_of
+from lexent.cli.option_groups import Settings, values_group, with_option_groups
 from lexent.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from lexent.search.parts import EncoderLike, LexiconLike
+    from lexent.models import EncoderLike, LexiconLike
     from lexent.server.settings import Limits
 
-PANEL = "Limits (what one request may ask for)"
 HOST, PORT = "127.0.0.1", 7777
 
 
-def _limit(flag: str, field: str) -> typer.models.OptionInfo:
-    found: typer.models.OptionInfo = typer.Option(
-        flag, help=help_of("server/settings.py", "Limits", field), rich_help_panel=PANEL
-    )
-    return found
-
+LIMITS = values_group("server/settings.py", "Limits", panel="Limits (what one request may ask for)", prefix="--max-")
 
 Host = Annotated[
     str, typer.Option("--host", help="Where to listen; beyond this machine a key is needed: LEXENT_API_KEY.")
@@ -36,7 +30,9 @@ Port = Annotated[
 ]
 
 
+@with_option_groups
 def serve(
+    *,
     paths: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Indexes, folders that `lexent index` made.")],
     host: Host = HOST,
     port: Port = None,
@@ -44,16 +40,8 @@ def serve(
     refresh: Annotated[
         float, typer.Option("--refresh", min=0.05, help="Seconds between looks for changes by other processes.")
     ] = 1.0,
-    max_body: Annotated[int, _limit("--max-body", "body")] = 16_000_000,
-    max_line: Annotated[int, _limit("--max-line", "line")] = 1_000_000,
-    max_query: Annotated[int, _limit("--max-query", "query")] = 2_000,
-    max_k: Annotated[int, _limit("--max-k", "k")] = 1_000,
-    max_batch: Annotated[int, _limit("--max-batch", "batch")] = 1_000,
-    max_concurrency: Annotated[int, _limit("--max-concurrency", "concurrency")] = 64,
-    max_writes: Annotated[int, _limit("--max-writes", "writes")] = 16,
-    max_seconds: Annotated[float, _limit("--max-seconds", "seconds")] = 30.0,
-    encoder: options.IndexEncoder = None,
-    lexicon: options.IndexLexicon = None,
+    limits: Annotated[Settings, LIMITS],
+    models: options.IndexModels,
 ) -> None:
     """Serve indexes over HTTP, with a page to search, steer and see why.
 
@@ -62,19 +50,9 @@ def serve(
     """
     from lexent.server.settings import Limits
 
-    limits = Limits(
-        body=max_body,
-        line=max_line,
-        query=max_query,
-        k=max_k,
-        batch=max_batch,
-        concurrency=max_concurrency,
-        writes=max_writes,
-        seconds=max_seconds,
-    )
     start(
-        paths, host=host, port=port, read_only=read_only, refresh=refresh, limits=limits, encoder=encoder,
-        lexicon=lexicon,
+        paths, host=host, port=port, read_only=read_only, refresh=refresh, limits=Limits(**limits),
+        encoder=models.encoder, lexicon=models.lexicon,
     )  # fmt: skip
 
 

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from lexent.search.results import Hit
     from lexent.types import TokenShare
 
-LINES = 2
+SNIPPET_LINES = 2
 """Lines of text a piece may fill."""
-STRONG = 0.25
+MARKED_SHARE = 0.25
 """A word is marked when it has this share of what the strongest one has."""
 
 
@@ -20,7 +20,7 @@ def snippet(hit: Hit, words: tuple[TokenShare, ...], width: int) -> Text:
     """About two lines of the document's text, with the strongest words marked; its beginning where none are known."""
     start_of_text = _text_offset(hit)
     inside = [word for word in words if word.start >= start_of_text and word.stop > word.start and word.share > 0]
-    size = LINES * width
+    size = SNIPPET_LINES * width
     start = _best_start(inside, start_of_text, len(hit.text), size)
     piece = hit.text[start : start + size]
     if start and " " in piece:
@@ -33,7 +33,7 @@ def snippet(hit: Hit, words: tuple[TokenShare, ...], width: int) -> Text:
     strongest = max((word.share for word in inside), default=0.0)
     for word in inside:
         at = word.start - start_of_text - start
-        if word.share >= STRONG * strongest and at >= 0 and at + word.stop - word.start <= len(piece):
+        if word.share >= MARKED_SHARE * strongest and at >= 0 and at + word.stop - word.start <= len(piece):
             marked.stylize("bold yellow", at + shift, at + shift + word.stop - word.start)
     return _one_line(marked)
 

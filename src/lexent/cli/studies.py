@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lexent import undefined
 from lexent.errors import InputError
 
 CollectionName = Annotated[
@@ -14,7 +15,24 @@ CollectionName = Annotated[
         metavar="COLLECTION", help="A BEIR folder (corpus.jsonl, queries.jsonl, qrels/), or an ir_datasets id."
     ),
 ]
-Split = Annotated[str, typer.Option("--split", help="The judgements to use, such as test, dev or train.")]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        help="The judgements to use, such as test, dev or train. Default: those that an ir_datasets id names, else "
+        "test.",
+        show_default=False,
+    ),
+]
+TrainSplit = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        help="The judgements to learn from, such as train or dev; a test split is refused. Default: those that an "
+        "ir_datasets id names, else train.",
+        show_default=False,
+    ),
+]
 
 
 def numbers_of(given: str, flag: str) -> list[int]:
@@ -22,10 +40,9 @@ def numbers_of(given: str, flag: str) -> list[int]:
     try:
         return [int(part) for part in given.split(",") if part.strip()]
     except ValueError:
-        raise InputError(f'{flag} "{given}" is not whole numbers with commas; write {flag} 32,64,128') from None
+        raise InputError(f'{flag} "{given}" is not integers with commas; write {flag} 32,64,128') from None
 
 
 def p_value(value: float | None) -> str:
-    if value is None:
-        return ""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
+    """A p-value as it is read; nothing where there is none."""
+    return "<0.001" if value is not None and value < 0.001 else undefined.shown(value, ".3f")

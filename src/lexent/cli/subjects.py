@@ -13,6 +13,7 @@ import typer
 from lexent.cli.console import say
 
 if TYPE_CHECKING:
+    from lexent.cli.options import TextColumns
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
 
@@ -32,24 +33,24 @@ class Subject:
 
 def subject_of(source: str, *, encoder: str | None = None) -> Subject:
     """From a lexicon's folder or name, or from an index. An index knows its encoder; a lexicon names it."""
-    from lexent import encoders
     from lexent.lexicon import load
+    from lexent.models import load_encoder
 
     if _is_index(Path(source)):
-        from lexent.search import Index
+        from lexent.engine import Index
 
         with Index.open(source, encoder=encoder) as index:
             return Subject(index.lexicon, index.encoder)
     lexicon = load(source)
-    return Subject(lexicon, encoders.load(encoder if encoder is not None else lexicon.encoder_id))
+    return Subject(lexicon, load_encoder(encoder if encoder is not None else lexicon.encoder_id))
 
 
-def texts_of(paths: Sequence[Path], *, sample: int, text: str | None, title: str | None) -> list[str]:
+def texts_of(paths: Sequence[Path], columns: TextColumns, *, sample: int) -> list[str]:
     """Texts from files or folders, none of them twice or empty."""
-    from lexent.cli.train import sampled
+    from lexent.cli.train.app import sampled
     from lexent.corpus import texts as read
 
-    given = read(paths, text=text, title=title)
+    given = read(paths, text=columns.text, title=columns.title)
     count = given.count()
     held = list(dict.fromkeys(one for one in sampled(given, sample, count=count) if one.strip()))
     of = f" of {count:,}" if count and count != len(held) else ""

@@ -25,9 +25,17 @@ MARGIN = "      "
 
 
 def results(
-    found: Results, *, words: Sequence[tuple[TokenShare, ...]], full: bool, text: bool = True
+    found: Results,
+    *,
+    words: Sequence[tuple[TokenShare, ...]],
+    full: bool,
+    text: bool = True,
+    filtered: bool = False,
 ) -> Iterator[Text]:
-    """A query's hits with their bars. words: what `highlights` gave for each; text: show a piece of each document."""
+    """A query's hits with their bars. words: what `highlights` gave for each; text: show a piece of each document.
+
+    filtered: whether only some documents could be hits.
+    """
     yield Text.assemble(("query  ", "dim"), (found.query, "bold"))
     if full:
         yield from query_concepts(found.concepts)
@@ -35,7 +43,8 @@ def results(
     if found.approximate:
         yield Text("fast mode, approximate: a document that no token's strongest concepts find is missed", style="dim")
     if not found.hits:
-        yield Text("no document shares a concept with the query", style="dim")
+        which = "no document that passes the filter" if filtered else "no document"
+        yield Text(f"{which} shares a concept with the query", style="dim")
     for place, hit in enumerate(found.hits):
         yield Text()
         yield from _hit(hit, words[place] if place < len(words) else (), full=full, text=text)
@@ -56,12 +65,13 @@ def _hit(hit: Hit, words: tuple[TokenShare, ...], *, full: bool, text: bool) -> 
         yield from alignment(hit.align())
 
 
-def fused(found: FusedResults, *, full: bool) -> Iterator[Text]:
+def fused(found: FusedResults, *, full: bool, filtered: bool = False) -> Iterator[Text]:
     """A query's fused hits: what each part gave, and the strongest contributions to its own score."""
     yield Text.assemble(("query  ", "dim"), (found.query, "bold"))
     yield from added(found.added, shown=FULL if full else BRIEF)
     if not found.hits:
-        yield Text("no document shares a concept or a word with the query", style="dim")
+        which = "no document that passes the filter" if filtered else "no document"
+        yield Text(f"{which} shares a concept or a word with the query", style="dim")
     for hit in found.hits:
         title = hit.title if hit.title.startswith(hit.id) else f"{hit.id}  {hit.title}".strip()
         yield Text()
@@ -76,6 +86,7 @@ def fused(found: FusedResults, *, full: bool) -> Iterator[Text]:
 
 
 def query_concepts(concepts: Sequence[QueryConcept]) -> Iterator[Text]:
+    """The concepts that a query was searched by."""
     for place, concept in enumerate(concepts[:FULL]):
         head = "searched by  " if place == 0 else " " * len("searched by  ")
         yield Text.assemble((head, "dim"), f"{concept.weight:6.2f}  ", _name(concept.id, concept.label))
@@ -98,7 +109,7 @@ def contributions(explanation: Explanation, *, products: bool, words: bool = Fal
 
     words: the contributions are of words, which have no number.
     """
-    from lexent.explain.contributions import BAR, bar
+    from lexent.explain.contributions import BAR_CHARS, bar
 
     longest = max((abs(part.value) for part in explanation.contributions), default=0.0)
     for place, part in enumerate(explanation.contributions):
@@ -107,7 +118,7 @@ def contributions(explanation: Explanation, *, products: bool, words: bool = Fal
         line.append_text(_contribution_name(part, products=products, words=words))
         yield cut(line)
     if explanation.left_out:
-        yield Text(f"{MARGIN}{'':{BAR}} {explanation.rest:6.2f}  {explanation.left_out} more", style="dim")
+        yield Text(f"{MARGIN}{'':{BAR_CHARS}} {explanation.rest:6.2f}  {explanation.left_out} more", style="dim")
 
 
 def alignment(found: Alignment) -> Iterator[Text]:
@@ -131,7 +142,7 @@ def alignment(found: Alignment) -> Iterator[Text]:
 
 def comparison(other: Comparison, *, shown: int = FULL) -> Iterator[Text]:
     """What a document that ranks higher has more of, and less of."""
-    from lexent.explain.contributions import BAR, bar
+    from lexent.explain.contributions import BAR_CHARS, bar
 
     yield cut(
         Text.assemble(
@@ -150,7 +161,7 @@ def comparison(other: Comparison, *, shown: int = FULL) -> Iterator[Text]:
     left = other.differences[shown:]
     if left:
         rest = sum(part.value for part in left)
-        yield Text(f"{MARGIN}{'':{BAR}} {rest:+6.2f}  {len(left)} more", style="dim")
+        yield Text(f"{MARGIN}{'':{BAR_CHARS}} {rest:+6.2f}  {len(left)} more", style="dim")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[Text]:

@@ -28,6 +28,7 @@ class Columns:
 
     @property
     def description(self) -> str:
+        """Which columns were chosen, in one line."""
         id = "row number, from 0" if self.id is None else f'"{self.id}"'
         title = "none" if self.title is None else f'"{self.title}"'
         return f'id = {id}, title = {title}, text = "{self.text}"  (override: --id, --title, --text)'
@@ -54,6 +55,10 @@ def choose(rows: Rows, *, name: str, text: str | None, title: str | None, id: st
     if (chosen_text is None or not _text_length(rows, chosen_text)) and title is None and chosen_title is not None:
         chosen_text, chosen_title = chosen_title, None  # titles are all the text there is
     if chosen_text is None or (text is None and not _text_length(rows, chosen_text)):
+        empty = _named(TEXT_NAMES, names, taken)
+        if empty is not None and all(_is_empty(row.get(empty)) for row in rows):
+            found = title if title is not None else _named(TITLE_NAMES, names, taken)
+            return Columns(text=empty, title=found or None, id=chosen_id or None)
         raise InputError(f"{name} has no text column; columns: {listing(rows)}; name it: --text COLUMN")
     return Columns(text=chosen_text, title=chosen_title or None, id=chosen_id or None)
 
@@ -71,6 +76,10 @@ def listing(rows: Rows) -> str:
 def _named(wanted: Sequence[str], names: Sequence[str], taken: set[str]) -> str | None:
     known = {name.lower(): name for name in reversed(names) if name not in taken}
     return next((known[name] for name in wanted if name in known), None)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _text_length(rows: Rows, column: str) -> float:

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
+
+from lexent import arguments
 from lexent.corpus.columns import Columns, choose
+from lexent.corpus.field_types import FieldType, converted, infer
+from lexent.corpus.file_lists import files_of, names_file
 from lexent.corpus.folder import SUFFIXES, file_table, folder_table
 from lexent.corpus.readers import csv_table, json_table, parquet_table, tsv_table
 from lexent.corpus.table import Row, Table
 from lexent.errors import InputError, NotFoundError
-from lexent.types import Document
+from lexent.types import ConvertedCells, Document
 
-SAMPLE = 100
+SAMPLED_ROWS = 100
 """How many rows are looked at to guess the columns."""
 
 FORMATS = "a BEIR folder, a folder of .txt or .md files, .jsonl, .json, .csv, .tsv (also .gz), .parquet, .txt, .md"
 
 BEIR_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 
-Source = str | Path | Iterable[Document | Mapping[str, Any] | str]
+METADATA = "metadata"
+"""The key whose mapping holds further fields."""
+
+Source = str | Path | Iterable[Document | Mapping[str, Any] | str | Path]
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,7 @@ class Corpus:
 
     @property
     def name(self) -> str:
+        """The name of the source."""
         return self.table.name
 
     def __iter__(self) -> Iterator[Document]:
@@ -58,7 +68,7 @@ class Corpus:
     def contents(self) -> Iterator[str]:
         """Titles with texts, for training: ids are of no matter here, and may be missing or repeated."""
         for position, (number, row) in enumerate(self.table.rows()):
-            content = self._document(position, number, row, ids=False).content
+            content = self._document(position, number, row, training=True).content
             if content:
                 yield content
 
@@ -76,23 +86,51 @@ class Corpus:
         unit = {"file": "file", "item": "item"}.get(self.table.unit, "row")
         size = "" if self._count is None else f"{self._count:,} {unit}{'' if self._count == 1 else 's'}; "
         if self.columns:
-            return size + self.columns.description
+            types = ", ".join(f"{field} ({kind})" for field, kind in self.field_types.items())
+            return f"{size}{self.columns.description}{f'; fields: {types}' if types else ''}"
         if self.table.unit == "file":
             return f"{size}id = path, title = first heading or file name, text = the file"
         return f"{size}id, title and text as given"
 
-    def _document(self, position: int, number: int, row: Row, *, ids: bool = True) -> Document:
+    @cached_property
+    def field_types(self) -> dict[str, FieldType]:
+        """The types of the fields, where the source's cells are all text: inferred by a pass over all rows."""
+        if not self.table.cells_are_text or self.columns is None:
+            return {}
+        used = (self.columns.id, self.columns.title, self.columns.text)
+        rows = (cast("Mapping[str, str]", row) for _, row in self.table.rows())
+        first = next(rows, {})
+        return infer(chain([first], rows), [column for column in first if column not in used])
+
+    def _metadata(self, row: Mapping[str, Any], columns: Columns, where: str) -> dict[str, Any]:
+        """All columns that are not used otherwise. A mapping under "metadata" gives its own keys, not one key."""
+        used = (columns.id, columns.title, columns.text)
+        fields = {column: value for column, value in row.items() if column not in used}
+        types = self.field_types
+        found = {
+            column: converted(value, types[column]) if column in types else _plain(value)
+            for column, value in fields.items()
+            if column != METADATA or not isinstance(value, Mapping | None)
+        }
+        for name, value in (fields.get(METADATA) or {}).items() if METADATA not in found else ():
+            if name in found:
+                raise InputError(f'{where}: both "{name}" and "{METADATA}" give the field "{name}"; remove one of them')
+            found[name] = _plain(value)
+        spelling = {column: row[column] for column, kind in types.items() if kind != "text"}
+        return ConvertedCells(found, spelling) if spelling else found
+
+    def _document(self, position: int, number: int, row: Row, *, training: bool = False) -> Document:
+        """training: without id and metadata, which may be missing or bad there."""
         where = self.table.where(number)
         if isinstance(row, Document):
             document = row
         else:
             columns = self.columns or Columns(text="text")
-            names = (columns.id, columns.title, columns.text)
             document = Document(
-                id=_id(row, columns.id, where) if ids and columns.id else str(position),
+                id=_id(row, columns.id, where) if columns.id and not training else str(position),
                 title=_text(row.get(columns.title), columns.title, where) if columns.title else "",
                 text=_text(row.get(columns.text), columns.text, where),
-                metadata={column: _plain(value) for column, value in row.items() if column not in names},
+                metadata={} if training else self._metadata(row, columns, where),
             )
         if not document.id.strip():
             raise InputError(f'{where}: the document has an empty id; give it one, or number the rows: --id ""')
@@ -102,19 +140,32 @@ class Corpus:
                 f"{where}: the document has neither text nor title{columns_used}; fill it in or remove that row"
             )
         for part in (document.id, document.title, document.text):
-            _check_unicode(part, where)
+            arguments.unicode(where, part)
         return document
 
 
 def read(source: Source, *, text: str | None = None, title: str | None = None, id: str | None = None) -> Corpus:
     """Open a corpus: a path (BEIR folder, .jsonl, .csv, .tsv, .parquet, folder of .txt or .md files), or objects.
 
-    Objects are Documents, mappings or strings. Columns that are not named are guessed from the first rows; `title=""`
+    Objects are Documents, mappings or strings; or paths, which are read one after the other (`lexent.corpus.file_lists`
+    has the rule for strings that name files). Columns that are not named are guessed from the first rows; `title=""`
     and `id=""` mean that there is none. Rows without an id are numbered from 0. A generator can be read only once.
-    A row with neither title nor text is an error, except in a BEIR corpus.jsonl, where every document counts.
+    All other columns are metadata, and so are the keys of a mapping under "metadata". Those of CSV and TSV files get
+    types, by the rule of `lexent.corpus.field_types`. A row with neither title nor text is an error, except in a BEIR
+    corpus.jsonl, where every document counts.
     """
-    table = _path_table(Path(source)) if isinstance(source, str | Path) else _items_table(source)
-    sample = [row for _, row in islice(table.rows(), SAMPLE)]
+    for option, given in (("text", text), ("title", title), ("id", id)):
+        arguments.text_or_none(option, given)
+    if arguments.is_path(source):
+        table = _path_table(arguments.path("source", source))
+    else:
+        items, name = _checked_items(source), f"the given {type(source).__name__}"
+        held = list(items if isinstance(items, Sequence) else islice(items, SAMPLED_ROWS))
+        if files_of(held, name) is not None:
+            every = [*held, *items] if isinstance(items, Iterator) else list(items)
+            return _files_corpus(files_of(every, name) or [], name, text=text, title=title, id=id)
+        table = _items_table(items, held, name)
+    sample = [row for _, row in islice(table.rows(), SAMPLED_ROWS)]
     if not sample:
         raise InputError(f"{table.name} holds no documents; give a source with at least one: {FORMATS}")
     mappings = [row for row in sample if not isinstance(row, Document)]
@@ -147,18 +198,50 @@ def _path_table(path: Path) -> Table:
     raise InputError(f'{path}: cannot read a "{path.suffix or path.name}" file; a corpus is {FORMATS}')
 
 
-def _items_table(items: Iterable[Document | Mapping[str, Any] | str]) -> Table:
-    name = f"the given {type(items).__name__}"
-    if isinstance(items, Mapping | bytes) or hasattr(items, "columns") or not isinstance(items, Iterable):
+def _files_corpus(paths: Sequence[Path], name: str, *, text: str | None, title: str | None, id: str | None) -> Corpus:
+    """Files and folders as one corpus.
+
+    Rows without an id are numbered through all files, from 0; a prose file's id is its path below the folder that all
+    of them are in.
+    """
+    root = Path(os.path.commonpath([path.absolute().parent for path in paths]))
+    parts = [
+        (path.absolute().relative_to(root).as_posix(), read(path, text=text, title=title, id=id)) for path in paths
+    ]
+
+    def rows() -> Iterator[tuple[int, Row]]:
+        number = 0
+        for place, corpus in parts:
+            for document in corpus:
+                number += 1
+                if corpus.columns is not None and corpus.columns.id is None:
+                    document = replace(document, id=str(number - 1))
+                elif corpus.table.unit == "file":
+                    document = replace(document, id=f"{place}/{document.id}" if Path(corpus.name).is_dir() else place)
+                yield number, document
+
+    def count() -> int | None:
+        counts = [corpus.count() for _, corpus in parts]
+        return None if None in counts else sum(one or 0 for one in counts)
+
+    return Corpus(Table(name, "document", rows, count), None, empty=any(corpus.empty for _, corpus in parts))
+
+
+def _checked_items(items: Any) -> Iterable[Any]:
+    if isinstance(items, Mapping | bytes | bytearray) or hasattr(items, "columns") or not isinstance(items, Iterable):
         raise InputError(
-            f"{name} is no corpus; give a path, or an iterable of documents, dicts or strings "
-            f'(of a data frame: frame.to_dict("records"))'
+            f"the given {type(items).__name__} is no corpus; give a path, or an iterable of documents, dicts or "
+            f'strings (of a data frame: frame.to_dict("records"))'
         )
+    return items
+
+
+def _items_table(items: Iterable[Any], held: list[Any], name: str) -> Table:
+    """held: the first items, of an iterator taken out of it."""
     if not isinstance(items, Iterator):
         size = len(items) if isinstance(items, Sized) else None
         return Table(name, "item", lambda: _item_rows(items, name), lambda: size)
     # A generator gives its items once: the sample is held back for the one reading that follows it.
-    held = list(islice(items, SAMPLE))
     turns = iter((iter(held), chain(held, items)))
 
     def rows() -> Iterator[tuple[int, Row]]:
@@ -174,8 +257,13 @@ def _item_rows(items: Iterable[Any], name: str) -> Iterator[tuple[int, Row]]:
     for number, item in enumerate(items, 1):
         if isinstance(item, Document | Mapping):
             yield number, item
-        elif isinstance(item, str):
+        elif isinstance(item, str) and not names_file(item):
             yield number, {"text": item}
+        elif names_file(item):
+            raise InputError(
+                f"{name}, item {number}: {item} is a file, and the items before it are none; give files alone, or give "
+                f'a text that is no file as {{"text": "..."}}'
+            )
         else:
             raise InputError(
                 f"{name}, item {number}: a {type(item).__name__}; allowed: a lexent Document, a dict or a string"
@@ -211,16 +299,6 @@ def _text(value: Any, column: str | None, where: str) -> str:
 
 def _plain(value: Any) -> Any:
     """Metadata is kept as JSON; what JSON does not know (dates, decimals) is kept as it prints."""
+    if isinstance(value, np.generic):
+        value = value.item()
     return value if isinstance(value, str | int | float | list | dict | None) else str(value)
-
-
-def _check_unicode(part: str, where: str) -> None:
-    if part.isascii():
-        return
-    try:
-        part.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"{where}: character {error.start + 1} is half a surrogate pair ({part[error.start]!r}), which no file "
-            f'can hold; mend it: text.encode("utf-8", "replace").decode()'
-        ) from error

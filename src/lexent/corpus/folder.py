@@ -44,6 +44,7 @@ def file_table(path: Path) -> Table:
 
 
 def prose_paths(folder: Path) -> list[Path]:
+    """The .txt and .md files below a folder, sorted; hidden folders are left out."""
     found = []
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shlex
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,9 +25,11 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{path}: not a whole gzip file ({error}); fetch or pack it again: gzip FILE") from error
     except FileNotFoundError as error:
-        raise NotFoundError(f"no such file: {path}; check the path: ls {path.parent}") from error
+        raise NotFoundError(f"no such file: {path}; check the path: ls {_quoted(path.parent)}") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{path} is a folder; give a file that is in it: ls {_quoted(path)}") from error
     except PermissionError as error:
-        raise InputError(f"{path}: no permission to read it; allow it: chmod u+r {path}") from error
+        raise InputError(f"{path}: no permission to read it; allow it: chmod u+r {_quoted(path)}") from error
 
 
 def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -51,19 +54,24 @@ def decoded(line: bytes, path: Path, number: int) -> str:
         utf16 = line.startswith((b"\xff\xfe", b"\xfe\xff")) or line.count(0) > len(line) // 4
         raise InputError(
             f"{path}, line {number}, byte {error.start + 1} of the line (0x{line[error.start]:02X}): not UTF-8 text; "
-            f"convert the file: {_iconv(path, 'UTF-16' if utf16 else 'WINDOWS-1252')}"
+            f"convert the file, and keep it as it is beside: {_iconv(path, 'UTF-16' if utf16 else 'WINDOWS-1252')}"
         ) from error
 
 
 def show_line(path: Path, number: int) -> str:
     """What to type to see that line."""
     packed = path.suffix.lower() == ".gz"
-    return f"zcat {path} | sed -n {number}p" if packed else f"sed -n {number}p {path}"
+    return f"zcat {_quoted(path)} | sed -n {number}p" if packed else f"sed -n {number}p {_quoted(path)}"
 
 
 def _iconv(path: Path, encoding: str) -> str:
-    packed = path.suffix.lower() == ".gz"
-    plain = path.with_suffix("") if packed else path
-    target = plain.with_name(f"{plain.stem}-utf8{plain.suffix}")
+    """Puts the text as UTF-8 in the file's place; the file itself gets a name that no reader takes for a document."""
+    file, kept = _quoted(path), _quoted(path.with_name(f"{path.name}.orig"))
     command = f"iconv -f {encoding} -t UTF-8"
-    return f"gunzip -c {path} | {command} > {target}" if packed else f"{command} {path} > {target}"
+    if path.suffix.lower() == ".gz":
+        return f"mv {file} {kept} && gunzip -c < {kept} | {command} | gzip > {file}"
+    return f"mv {file} {kept} && {command} {kept} > {file}"
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))

@@ -50,12 +50,12 @@ def csv_table(path: Path) -> Table:
     """Comma-separated values with a header line; also with semicolons, as some spreadsheets write them."""
     # The csv module refuses fields above 128 KB, for the whole process; a document may well be longer.
     csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))
-    return _table(path, "line", lambda: _csv_rows(path))
+    return _table(path, "line", lambda: _csv_rows(path), cells_are_text=True)
 
 
 def tsv_table(path: Path) -> Table:
     """Tab-separated values with a header line. A row is a line: quotes are text, except around a whole field."""
-    return _table(path, "line", lambda: _tsv_rows(path))
+    return _table(path, "line", lambda: _tsv_rows(path), cells_are_text=True)
 
 
 def parquet_table(path: Path) -> Table:
@@ -82,11 +82,11 @@ def parquet_table(path: Path) -> Table:
     return Table(name=str(path), unit="row", rows=rows, count=lambda: size)
 
 
-def _table(path: Path, unit: str, rows: Any) -> Table:
+def _table(path: Path, unit: str, rows: Any, *, cells_are_text: bool = False) -> Table:
     def count() -> int | None:
         return sum(1 for _ in rows()) if path.stat().st_size <= COUNT_LIMIT else None
 
-    return Table(name=str(path), unit=unit, rows=rows, count=count)
+    return Table(name=str(path), unit=unit, rows=rows, count=count, cells_are_text=cells_are_text)
 
 
 def _json_array(path: Path) -> Iterator[tuple[int, Row]]:

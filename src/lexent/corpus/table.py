@@ -24,6 +24,8 @@ class Table:
     """The rows, each with its number in the source."""
     count: Callable[[], int | None]
     """How many rows there are; None where only a full pass over something large would tell."""
+    cells_are_text: bool = False
+    """Whether the source has no types of its own (CSV, TSV): they are inferred from all values of a column."""
 
     def where(self, number: int) -> str:
         """How a message names one row."""

@@ -11,7 +11,7 @@ from lexent.corpus.folder import prose_paths
 from lexent.corpus.lines import lines
 from lexent.errors import InputError
 
-PIECE = 1000
+PIECE_CHARS = 1000
 """Prose files are cut near this many characters: an encoder reads only the start of a longer text."""
 
 
@@ -51,7 +51,7 @@ def _pieces(path: Path) -> Iterator[str]:
         for _, line in lines(file):
             if line.strip():
                 held.append(line.strip())
-            if held and (not line.strip() or sum(map(len, held)) >= PIECE):
+            if held and (not line.strip() or sum(map(len, held)) >= PIECE_CHARS):
                 yield " ".join(held)
                 held = []
         if held:

@@ -14,11 +14,11 @@ from pathlib import Path
 from lexent.errors import NotFoundError
 from lexent.types import Document
 
-SHORTEST = 40
+MIN_CHARS = 40
 """A docstring of fewer characters says too little to be found."""
-LONGEST = 300
+MAX_CHARS = 300
 """Characters that are kept: the first paragraphs say what a thing is for."""
-MOST = 2200
+MAX_ENTRIES = 2200
 """Entries that are kept, so that indexing them takes less than half a minute on two cores."""
 
 SKIPPED = {"antigravity", "distutils", "encodings", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "tests",
@@ -29,7 +29,7 @@ TWINS = {"_collections_abc": "collections.abc", "_pydatetime": "datetime", "_pyd
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def collect(folder: Path | None = None, *, limit: int = MOST) -> list[Document]:
+def collect(folder: Path | None = None, *, limit: int = MAX_ENTRIES) -> list[Document]:
     """Modules, classes, functions and methods that are public and documented, at most `limit`, in the order of names.
 
     Where there are more, the outermost are kept: modules, their classes and functions, then of each class the first
@@ -88,7 +88,7 @@ def _documents(module: str, path: Path) -> Iterator[tuple[int, Document]]:
 
 def _entry(place: int, name: str, signature: str, node: ast.Module | Definition) -> Iterator[tuple[int, Document]]:
     text = _opening(ast.get_docstring(node, clean=True) or "")
-    if len(text) >= SHORTEST:
+    if len(text) >= MIN_CHARS:
         yield place, Document(id=name, title=f"{name}{signature}", text=text)
 
 
@@ -120,11 +120,11 @@ def _opening(docstring: str) -> str:
     paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(docstring))
     text = ""
     for paragraph in paragraphs:
-        if text and len(text) + len(paragraph) > LONGEST:
+        if text and len(text) + len(paragraph) > MAX_CHARS:
             break
         text = f"{text} {' '.join(paragraph.split())}".strip()
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_CHARS:
         return text
-    cut = text[:LONGEST]
+    cut = text[:MAX_CHARS]
     end = max(cut.rfind(". "), cut.rfind("; "))
-    return cut[: end + 1] if end >= SHORTEST else cut.rsplit(" ", 1)[0] + " …"
+    return cut[: end + 1] if end >= MIN_CHARS else cut.rsplit(" ", 1)[0] + " …"

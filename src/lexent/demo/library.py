@@ -12,13 +12,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from lexent.demo.docstrings import LONGEST, MOST, SHORTEST, collect
+from lexent import artifact, recipes
+from lexent.demo.docstrings import MAX_CHARS, MAX_ENTRIES, MIN_CHARS, collect
 from lexent.errors import InputError, LexentError, WriteError
+from lexent.evaluation import cache
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
+    from lexent.engine import Index
     from lexent.lexicon import Lexicon
-    from lexent.search import Index
 
 VERSION = 1
 """Counted up when other entries are collected."""
@@ -47,9 +49,9 @@ def open_library(
 
     progress: called with the number of docstrings done, and of how many.
     """
-    from lexent.search import Index
+    from lexent.engine import Index
 
-    limit = limit or MOST
+    limit = limit or MAX_ENTRIES
     place = _place(encoder, lexicon, limit)
     if place.exists():
         try:
@@ -82,11 +84,8 @@ def open_library(
 
 def _place(encoder: Encoder, lexicon: Lexicon, limit: int) -> Path:
     """Named after everything that the index depends on, so that one which exists is the right one."""
-    from lexent import recipes
-    from lexent.evaluation import cache
-
     version = platform.python_version()
-    parts: Sequence[object] = (VERSION, limit, SHORTEST, LONGEST, encoder.fingerprint, lexicon.hash)
+    parts: Sequence[object] = (VERSION, limit, MIN_CHARS, MAX_CHARS, encoder.fingerprint, lexicon.hash)
     settings = json.dumps([*parts, recipes.get("latent-terms").to_dict()], sort_keys=True)
     mark = hashlib.sha256(settings.encode()).hexdigest()[:8]
     return cache.folder().parent / "demo" / f"python-{version}-{mark}.lexent"
@@ -94,8 +93,6 @@ def _place(encoder: Encoder, lexicon: Lexicon, limit: int) -> Path:
 
 def _writable(place: Path) -> Path:
     """Refuses at once what would be refused after half a minute of encoding."""
-    from lexent import artifact
-
     with artifact.disk_errors(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=place.parent):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from lexent.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from lexent.search import Index, Results
+    from lexent.engine import Index
+    from lexent.search import Results
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Answer:
     steer: dict[str | int, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         return {**self.results.to_dict(), "steer": self.steer}
 
 

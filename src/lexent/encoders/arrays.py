@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lexent.encoders.encoder import check
 from lexent.errors import InputError, NotFoundError
 from lexent.types import Kind, Level, States, Tokens
 
@@ -27,6 +28,15 @@ class ArrayEncoder:
             raise InputError(
                 f"all states need one form, [d] or [n_tokens, d]; given ranks {sorted(ranks)}, widths {sorted(widths)}"
             )
+        for text, array in states.items():
+            with np.errstate(over="ignore"):
+                lengths = np.linalg.norm(np.atleast_2d(array).astype(np.float32), axis=1)
+            if not np.isfinite(lengths).all():
+                row = int(np.flatnonzero(~np.isfinite(lengths))[0])
+                raise InputError(
+                    f"the states of the text {text[:60]!r} are not finite in row {row}; give finite numbers for it, or "
+                    "leave the text out"
+                )
         self._states = dict(states)
         self.level: Level = "pooled" if ranks == {1} else "tokens"
         self.id = id
@@ -39,8 +49,10 @@ class ArrayEncoder:
     def batches(
         self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
     ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        """States of texts, a batch at a time; see `Encoder.batches`."""
         import torch
 
+        check(texts, kind=kind, level=level, specials=specials)
         if level != self.level:
             raise InputError(f'these arrays are {self.level} states; the recipe asks for "{level}"')
         if not texts:
@@ -51,6 +63,7 @@ class ArrayEncoder:
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         """The tokens are unknown here: each row is called by its number."""
+        check(texts, kind=kind, specials=specials)
         counts = [len(np.atleast_2d(self._of(text))) for text in texts]
         return [
             Tokens([f"row {row}" for row in range(n)], np.zeros((n, 2), np.int64), np.zeros(n, dtype=bool))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexent.encoders import patches
+from lexent.encoders.sentence import SentenceEncoder
 from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.types import Kind, Level, States, Tokens
 
@@ -48,6 +49,7 @@ class BucketParts:
 
     @property
     def fingerprint(self) -> str:
+        """A hash of the base encoder and of all changes."""
         digests = [f"{one.layers}{one.without or ''} {patches.digest(one.patch)}" for one in self.copies]
         return hashlib.sha256(" ".join([self.base_fingerprint, *digests]).encode()).hexdigest()[:16]
 
@@ -68,6 +70,7 @@ class BucketParts:
 
     @staticmethod
     def load(folder: Path) -> BucketParts:
+        """Read what `save` wrote."""
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
@@ -102,8 +105,6 @@ class BucketEncoder:
         """base: the encoder that was changed, where it is at hand; it stays as it is."""
         from copy import deepcopy
 
-        from lexent.encoders.sentence import SentenceEncoder
-
         base = base or SentenceEncoder.open(parts.base, device=device)
         if base.fingerprint != parts.base_fingerprint:
             raise MismatchError(
@@ -126,25 +127,23 @@ class BucketEncoder:
 
     @property
     def device(self) -> Any:
+        """Where the encoder computes."""
         return self.members[0].device
 
     @property
     def max_tokens(self) -> int:
+        """Tokens of a text that the encoder reads at most."""
         return self.members[0].max_tokens
 
     def batches(
         self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
     ) -> Iterator[tuple[NDArray[np.int64], States]]:
-        import torch
-
+        """States of texts, a batch at a time; see `Encoder.batches`."""
         if level != "tokens":
             raise InputError(f'the encoder "{self.id}" belongs to a lexicon of token states and has no pooled ones')
-        # Batches are made by the lengths of the texts alone: all members give the same ones.
-        found = [member.batches(texts, kind=kind, level="tokens", specials=specials) for member in self.members]
-        for parts in zip(*found, strict=True):
-            rows, states = parts[0]
-            values = [part[1].values for part in parts]
-            yield rows, States(torch.cat(values, dim=1) if len(values) > 1 else values[0], states.offsets)
+        first, *others = self.members
+        yield from first.batches_beside(others, texts, kind=kind, specials=specials)
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
+        """The tokens of texts with their places; see `Encoder.tokenize`."""
         return self.members[0].tokenize(texts, kind=kind, specials=specials)

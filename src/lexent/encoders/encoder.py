@@ -1,14 +1,13 @@
-"""What an encoder is, and how one is found by name."""
+"""The encoder protocol, and the states of texts by any encoder that follows it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
-from lexent.artifact import is_kind
+from lexent import arguments
 from lexent.errors import InputError
 from lexent.types import Kind, Level, States, Tokens
 
@@ -41,6 +40,30 @@ class Encoder(Protocol):
         ...
 
 
+def check_finite(states: States, texts: Sequence[str], *, encoder: str) -> None:
+    """Refuse states that are NaN or infinite, or too long for float32. Names the text and the row."""
+    lengths = states.values.float().norm(dim=1)
+    if bool(lengths.isfinite().all()):
+        return
+    row = int((~lengths.isfinite()).nonzero()[0])
+    text = int(np.searchsorted(states.offsets, row, side="right")) - 1
+    first, stop = (int(end) for end in states.offsets[text : text + 2])
+    raise InputError(
+        f'the encoder "{encoder}" gave a state that is not finite for the text {texts[text][:60]!r}: row {row - first} '
+        f"of its {stop - first} has the length {float(lengths[row])}; mend the encoder or its arrays, or leave that "
+        "text out"
+    )
+
+
+def finite_batches(
+    encoder: Encoder, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
+) -> Iterator[tuple[NDArray[np.int64], States]]:
+    """`Encoder.batches`, with states that are not finite refused."""
+    for positions, states in encoder.batches(texts, kind=kind, level=level, specials=specials):
+        check_finite(states, [texts[position] for position in positions], encoder=encoder.id)
+        yield positions, states
+
+
 def encode(
     encoder: Encoder, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
 ) -> States:
@@ -48,7 +71,7 @@ def encode(
     import torch
 
     parts: list[torch.Tensor] = [torch.empty(0)] * len(texts)
-    for positions, states in encoder.batches(texts, kind=kind, level=level, specials=specials):
+    for positions, states in finite_batches(encoder, texts, kind=kind, level=level, specials=specials):
         for row, position in enumerate(positions):
             parts[position] = states.values[int(states.offsets[row]) : int(states.offsets[row + 1])]
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
@@ -61,56 +84,24 @@ def batches_with_whole(
     """As `batches` for tokens, with the pooled state of each text beside; in one pass where the encoder can."""
     one_pass = getattr(encoder, "batches_with_whole", None)
     if one_pass is not None:
-        yield from one_pass(texts, kind=kind, specials=specials)
+        for rows, states, whole in one_pass(texts, kind=kind, specials=specials):
+            own = [texts[row] for row in rows]
+            check_finite(states, own, encoder=encoder.id)
+            check_finite(whole, own, encoder=encoder.id)
+            yield rows, states, whole
         return
-    for rows, states in encoder.batches(texts, kind=kind, level="tokens", specials=specials):
+    for rows, states in finite_batches(encoder, texts, kind=kind, level="tokens", specials=specials):
         yield rows, states, encode(encoder, [texts[row] for row in rows], kind=kind, level="pooled")
 
 
-def load(encoder: str | Path | Encoder | Any = DEFAULT, *, device: str | None = None) -> Encoder:
-    """An encoder from a sentence-transformers id, a local folder, a SentenceTransformer object or an Encoder.
-
-    A folder may also be an adapter's: then it is the adapter's encoder, with the adapter behind it; or that of a
-    lexicon, or a shipped lexicon's name, where its encoder was trained with it. "tiny" is the deterministic encoder of
-    the fast tests.
-    """
-    from lexent.encoders.sentence import SentenceEncoder
-    from lexent.encoders.tiny import TinyEncoder
-
-    if isinstance(encoder, str) and encoder == TinyEncoder.id:
-        return TinyEncoder()
-    if isinstance(encoder, str | Path):
-        if is_kind(Path(encoder), "adapter"):
-            from lexent.adapters.encoder import AdaptedEncoder
-
-            return AdaptedEncoder.open(encoder, device=device)
-        folder = _with_own_encoder(encoder)
-        if folder is not None:
-            from lexent.encoders.buckets import BucketEncoder
-
-            return BucketEncoder.open(folder, id=str(encoder), device=device)
-        return SentenceEncoder.open(str(encoder), device=device)
-    if isinstance(encoder, Encoder):
-        return encoder
-    if hasattr(encoder, "tokenizer") and hasattr(encoder, "encode"):
-        from copy import deepcopy  # the caller's model stays in its precision and on its device
-
-        return SentenceEncoder(deepcopy(encoder), id=_name_of(encoder), device=device)
-    raise InputError(
-        f"an encoder is a sentence-transformers id, a folder, a SentenceTransformer or a lexent Encoder; "
-        f"given: {type(encoder).__name__}"
-    )
-
-
-def _with_own_encoder(name: str | Path) -> Path | None:
-    """The folder of the lexicon of that name or folder, where it has an encoder of its own."""
-    from lexent.encoders.buckets import FOLDER
-    from lexent.lexicon.lexicon import shipped
-
-    folder = Path(name) if is_kind(Path(name), "lexicon") else shipped().get(str(name))
-    return folder if folder is not None and (folder / FOLDER).is_dir() else None
-
-
-def _name_of(model: Any) -> str:
-    card = getattr(model, "model_card_data", None)
-    return str(getattr(card, "base_model", None) or getattr(model, "name_or_path", None) or "sentence-transformer")
+def check(texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> None:
+    """Refuses what no encoder can take: a single string for the texts, a kind or a level that there is not."""
+    if isinstance(texts, str) or not isinstance(texts, Sequence):
+        raise arguments.refused("texts", texts, "a list of strings")
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise arguments.refused(f"texts[{place}]", text, "a string")
+        arguments.unicode(f"texts[{place}]", text)
+    arguments.choice("kind", kind, get_args(Kind))
+    arguments.choice("level", level, get_args(Level))
+    arguments.flag("specials", specials)

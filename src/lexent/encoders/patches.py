@@ -115,6 +115,7 @@ def changes(made: Any) -> dict[str, torch.Tensor]:
 
 
 def trained_parameters(made: Any) -> list[torch.nn.Parameter]:
+    """The parameters that learn."""
     return [parameter for parameter in made.parameters() if parameter.requires_grad]
 
 

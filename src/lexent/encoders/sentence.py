@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from lexent.encoders.encoder import DEFAULT
+from lexent.encoders.encoder import DEFAULT, check
+from lexent.encoders.threads import in_threads
 from lexent.errors import InputError, NotFoundError
 from lexent.types import Kind, Level, States, Tokens
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
-WINDOW = 4096
+TEXTS_PER_WINDOW = 4096
 """Texts are sorted by length within windows of this many, so that little is padded and little is held."""
 
-BATCH_TOKENS = {"cpu": 8_192, "cuda": 262_144}
+BATCH_TOKENS = {"cpu": 1_024, "cuda": 262_144}
+"""Tokens of a batch, with padding. On a CPU the widest layer of these (6 MB) fits into a core's share of the cache."""
 
 
 class _Batch(NamedTuple):
@@ -70,24 +72,28 @@ class SentenceEncoder:
 
     @property
     def max_tokens(self) -> int:
+        """Tokens of a text that the encoder reads at most."""
         return int(self.model.max_seq_length or 512)
 
     def batches(
         self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
     ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        """States of texts, a batch at a time; see `Encoder.batches`."""
+        check(texts, kind=kind, level=level, specials=specials)
         self._check_level(level)
-        for start in range(0, len(texts), WINDOW):
-            for rows, states, _ in self._window(texts[start : start + WINDOW], start, kind, level, specials):
+        for start in range(0, len(texts), TEXTS_PER_WINDOW):
+            for rows, states, _ in self._window(texts[start : start + TEXTS_PER_WINDOW], start, kind, level, specials):
                 yield rows, states
 
     def batches_with_whole(
         self, texts: Sequence[str], *, kind: Kind, specials: bool = True
     ) -> Iterator[tuple[NDArray[np.int64], States, States]]:
         """As `batches` for tokens, with the pooled states that it would give for the same texts: one pass for both."""
+        check(texts, kind=kind, specials=specials)
         self._check_level("tokens")
         self._check_level("pooled")
-        for start in range(0, len(texts), WINDOW):
-            window = self._window(texts[start : start + WINDOW], start, kind, "tokens", specials, whole=True)
+        for start in range(0, len(texts), TEXTS_PER_WINDOW):
+            window = self._window(texts[start : start + TEXTS_PER_WINDOW], start, kind, "tokens", specials, whole=True)
             for rows, states, pooled in window:
                 assert pooled is not None
                 yield rows, states, States(pooled, np.arange(len(rows) + 1))
@@ -101,6 +107,8 @@ class SentenceEncoder:
             raise InputError(f'the encoder "{self.id}" was given layers {list(self.layers)}: it has no pooled states')
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
+        """The tokens of texts with their places; see `Encoder.tokenize`."""
+        check(texts, kind=kind, specials=specials)
         prompt = len(self.prompts[kind])
         tokenizer = self._tokenizer()
         if tokenizer is None:
@@ -126,8 +134,28 @@ class SentenceEncoder:
     def _tokenizer(self) -> Any:
         return self.model.tokenizer if hasattr(self.model[0], "auto_model") else None
 
+    def batches_beside(
+        self, others: Sequence[SentenceEncoder], texts: Sequence[str], *, kind: Kind, specials: bool = True
+    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        """As `batches` for tokens, with the states of other encoders of the same tokens beside them in each row."""
+        self._check_level("tokens")
+        for start in range(0, len(texts), TEXTS_PER_WINDOW):
+            window = self._window(
+                texts[start : start + TEXTS_PER_WINDOW], start, kind, "tokens", specials, others=others
+            )
+            for rows, states, _ in window:
+                yield rows, states
+
     def _window(
-        self, texts: Sequence[str], start: int, kind: Kind, level: Level, specials: bool, *, whole: bool = False
+        self,
+        texts: Sequence[str],
+        start: int,
+        kind: Kind,
+        level: Level,
+        specials: bool,
+        *,
+        whole: bool = False,
+        others: Sequence[SentenceEncoder] = (),
     ) -> Iterator[tuple[NDArray[np.int64], States, torch.Tensor | None]]:
         import torch
 
@@ -141,14 +169,20 @@ class SentenceEncoder:
             prompted, truncation=True, max_length=self.max_tokens, return_special_tokens_mask=not specials
         )
         lengths = np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
-        for rows in _length_batches(lengths, BATCH_TOKENS.get(self.device.type, BATCH_TOKENS["cpu"])):
+        batches = list(_length_batches(lengths, BATCH_TOKENS.get(self.device.type, BATCH_TOKENS["cpu"])))
+
+        def of(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], States, torch.Tensor | None]:
             inputs = {name: [encoded[name][row] for row in rows] for name in encoded}
             keep = None if specials else [~np.array(mask, dtype=bool) for mask in inputs.pop("special_tokens_mask")]
             padded = self._tokenizer().pad(inputs, return_tensors="pt").to(self.device)
             with torch.inference_mode():
                 found = self._states(dict(padded), lengths[rows], kind, level, keep, whole=whole)
+                more = [one._states(dict(padded), lengths[rows], kind, level, keep, whole=False) for one in others]
+                values = torch.cat([found.values, *(one.values for one in more)], dim=1) if more else found.values
             offsets = np.concatenate([[0], np.cumsum(found.counts)]).astype(np.int64)
-            yield start + rows, States(found.values, offsets), found.whole
+            return start + rows, States(values, offsets), found.whole
+
+        yield from in_threads(of, batches) if self.device.type == "cpu" else map(of, batches)
 
     def _states(
         self,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lexent.encoders.encoder import check
 from lexent.types import Kind, Level, States, Tokens
 
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ class TinyEncoder:
     def batches(
         self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
     ) -> Iterator[tuple[NDArray[np.int64], States]]:
+        """States of texts, a batch at a time; see `Encoder.batches`."""
         import torch
 
+        check(texts, kind=kind, level=level, specials=specials)
         for start in range(0, len(texts), 64):
             parts = [self._states(text) for text in texts[start : start + 64]]
             if level == "pooled":
@@ -40,6 +43,8 @@ class TinyEncoder:
             yield start + np.arange(len(parts)), States(torch.from_numpy(np.concatenate(parts)), offsets)
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
+        """The tokens of texts with their places; see `Encoder.tokenize`."""
+        check(texts, kind=kind, specials=specials)
         return [_split(text) for text in texts]
 
     def _states(self, text: str) -> NDArray[np.float32]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from lexent.adapters.corpus import AdaptedCorpus, best
+from lexent.adapters.dime import Dime
 from lexent.evaluation.baselines import pooled
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 class Scorer(Protocol):
     """Scores all of its documents for one query of the encoder."""
 
-    def scores(self, vector: Rows) -> Rows: ...
+    def scores(self, vector: Rows) -> Rows:
+        """The scores of all documents for a query vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,7 @@ class Adapted:
     """Rank only so many documents, the base retriever's best; all where it is none."""
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
-        from lexent.adapters.corpus import best
-
+        """The documents that this system finds for each query, with their scores."""
         documents = pooled(self.encoder, collection.texts, kind="document", progress=progress)
         queries = pooled(self.encoder, list(collection.queries.values()), kind="query", progress=progress)
         scorer = self.make(documents)
@@ -76,14 +78,11 @@ def base(encoder: Encoder, *, candidates: int | None = None) -> Adapted:
 
 def imrnn(adapter: Adapter, encoder: Encoder, *, name: str = "imrnn", candidates: int | None = None) -> Adapted:
     """An adapter over all documents, or over the base's best."""
-    from lexent.adapters.corpus import AdaptedCorpus
-
     adapter.check(encoder)
     return Adapted(name, encoder, lambda documents: AdaptedCorpus(adapter, documents), candidates)
 
 
-def dime(encoder: Encoder, share: float, *, candidates: int | None = None) -> Adapted:
-    """DIME with a share of the dimensions."""
-    from lexent.adapters.dime import Dime
-
-    return Adapted(f"dime-{share:.0%}".rstrip("%"), encoder, lambda documents: Dime(documents, share), candidates)
+def dime(encoder: Encoder, removed: float, *, candidates: int | None = None) -> Adapted:
+    """PRF-DIME without a share of the dimensions."""
+    name = f"prf-dime-{removed:.0%}".rstrip("%")
+    return Adapted(name, encoder, lambda documents: Dime(documents, removed), candidates)

@@ -11,22 +11,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters import AdapterConfig, AdapterInfo, TrainSettings
+from lexent.adapters.examples import Examples
 from lexent.errors import InputError, NotFoundError
+from lexent.evaluation.adapted import Adapted
 from lexent.evaluation.baselines import pooled
-from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.lexical import WordIndex, words
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import self_matches
 from lexent.evaluation.systems import Bench, EncoderLike
+from lexent.evaluation.training_split import training_split, training_split_beside
 
 if TYPE_CHECKING:
     from lexent.adapters import Adapter, TrainSettings
     from lexent.adapters.examples import Examples
-    from lexent.adapters.schedule import Learner, Schedule, Told
+    from lexent.adapters.schedule import Learner, Schedule
+    from lexent.adapters.schedule import Progress as ScheduleProgress
     from lexent.encoders import Encoder
     from lexent.evaluation.adapted import Adapted, Scorer
 
-FEWEST = 20
+MIN_TRAIN_QUERIES = 20
 """Train queries below which nothing is learned."""
+_WITHOUT = (
+    "; an adapter learns from judged queries beside the test queries, and is of use only for the collection that it "
+    "was trained on; without them the base retriever is what there is"
+)
 RATES = (1e-4, 1e-3)
 """Learning rates that the other methods may choose from, each by its own held-out queries."""
 
@@ -44,14 +54,17 @@ class Training:
     """Passes over all queries; 0 where the base was kept."""
     curve: tuple[float, ...]
     """After each pass, from none on: the mean of nDCG, RR and R at 10."""
+    nested: tuple[int, ...]
+    """Passes that were chosen for each tested fold, without its queries."""
     base: dict[str, float]
     adapted: dict[str, float]
-    """Both on the same candidates, the base retriever's."""
+    """Of tested queries, after the passes that others chose. Both rank the same candidates, the base retriever's."""
     p_value: float
     new_documents: dict[str, float]
     """Of the queries whose documents were no training query's answer: how many, base and adapted nDCG@10."""
 
     def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
         found = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "adapter"}
         return {**found, "kept_base": self.adapter.info.kept_base, "parameters": self.adapter.parameters}
 
@@ -59,7 +72,7 @@ class Training:
 def train_adapter(
     collection: str | Path | Collection,
     *,
-    split: str = "train",
+    split: str | None = None,
     encoder: EncoderLike = None,
     settings: TrainSettings | None = None,
     progress: Progress | None = None,
@@ -70,7 +83,6 @@ def train_adapter(
 
     form: fields of AdapterConfig, such as mode, width and feedback.
     """
-    from lexent.adapters import AdapterConfig, AdapterInfo, TrainSettings
     from lexent.adapters.training import train
 
     chosen = settings or TrainSettings()
@@ -79,7 +91,7 @@ def train_adapter(
     train_split = train_collection(collection, split)
     examples = examples_of(train_split, model, chosen, progress=progress)
     info = AdapterInfo(name or f"{train_split.name}-{config.mode}", model.id, model.fingerprint)
-    found = train(examples, config, chosen, info=info, told=_told("training", progress))
+    found = train(examples, config, chosen, info=info, progress=_schedule_progress("training", progress))
     schedule = found.schedule
     training = Training(
         adapter=found.adapter,
@@ -89,6 +101,7 @@ def train_adapter(
         held_out=schedule.held_out,
         epochs=schedule.epochs,
         curve=tuple(round(value, 5) for value in schedule.curve),
+        nested=schedule.nested,
         base=schedule.base,
         adapted=schedule.adapted,
         p_value=schedule.p_value,
@@ -99,59 +112,31 @@ def train_adapter(
     return training
 
 
-def train_collection(source: str | Path | Collection, split: str) -> Collection:
-    """The collection, refused where its split is one to test on, or where its queries are also of one."""
-    own = source.split if isinstance(source, Collection) else split
-    parts = str(source).removeprefix("irds:").split("/") if str(source).startswith("irds:") else []
-    if "test" in own.lower() or "test" in parts:
-        raise InputError(
-            f'an adapter that was trained on the split "{own}" could no longer be tested there: it would have seen the '
-            "answers; so it is refused; name another: --split train"
-        )
+def train_collection(
+    source: str | Path | Collection, split: str | None = None, *, measured: Collection | None = None
+) -> Collection:
+    """The split that an adapter learns from; a test split is refused.
+
+    measured: the collection that the adapter is measured on, whose training split is then taken.
+    """
     try:
-        found = load(source, split=split)
+        found = training_split(source, split) if measured is None else training_split_beside(source, measured, split)
     except NotFoundError as error:
-        if isinstance(source, str | Path) and Path(source).is_dir() and f'no split "{split}"' in str(error):
-            raise NotFoundError(
-                f"{error}; an adapter learns from judged queries beside the test queries, and is of use only for the "
-                "collection that it was trained on; without them the base retriever is what there is"
-            ) from error
-        raise
-    if not isinstance(source, Collection):
-        found = _apart(source, found)
-    if len(found.queries) < FEWEST:
-        raise InputError(f"{found.name} ({split}) has {len(found.queries)} queries; an adapter needs {FEWEST} or more")
-    return found
-
-
-def _apart(source: str | Path, train: Collection) -> Collection:
-    """The train split without questions that the test split asks too, in the same words; shared ids are refused."""
-    try:
-        test = load(source, split="test")
-    except (InputError, NotFoundError):  # none to be apart from
-        return train
-    shared = [id for id in train.queries if id in test.queries]
-    if shared:
+        raise NotFoundError(f"{error}{_WITHOUT}") from error
+    if found is None:
+        raise NotFoundError(f'{source} has no split "{split or "train"}" beside the measured one{_WITHOUT}')
+    if len(found.queries) < MIN_TRAIN_QUERIES:
         raise InputError(
-            f"{len(shared):,} of the {len(train.queries):,} queries of {train.name} ({train.split}), such as "
-            f'"{shared[0]}", are queries of its test split too; an adapter would be tested on what it was trained on; '
-            "remove them from the train split"
+            f"{found.name} ({found.split}) has {len(found.queries)} queries; "
+            f"an adapter needs {MIN_TRAIN_QUERIES} or more"
         )
-    asked = {_folded(text) for text in test.queries.values()}
-    kept = {id: text for id, text in train.queries.items() if _folded(text) not in asked}
-    return replace(train, queries=kept, qrels={id: train.qrels[id] for id in kept})
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    return found
 
 
 def examples_of(
     collection: Collection, encoder: Encoder, settings: TrainSettings, *, progress: Progress | None = None
 ) -> Examples:
     """The vectors of a collection, its judgements by position, the base's candidates and hard negatives."""
-    from lexent.adapters.examples import Examples
-
     documents = pooled(encoder, collection.texts, kind="document", progress=progress)
     queries = pooled(encoder, list(collection.queries.values()), kind="query", progress=progress)
     place = {document.id: position for position, document in enumerate(collection.documents)}
@@ -160,10 +145,10 @@ def examples_of(
         for query in collection.queries
     ]
     kept = [row for row, judged in enumerate(grades) if judged]
-    if len(kept) < FEWEST:
+    if len(kept) < MIN_TRAIN_QUERIES:
         raise InputError(
             f"{collection.name} ({collection.split}) has {len(kept)} queries with a relevant document; needed: "
-            f"{FEWEST} or more"
+            f"{MIN_TRAIN_QUERIES} or more"
         )
     own = self_matches(collection)
     names = list(collection.queries)
@@ -190,7 +175,6 @@ def learned(
     """Search-Adaptor and Hypencoder scorers, trained on the same queries and negatives, by the same schedule."""
     from lexent.adapters.hypencoder import Hypencoder, HypencoderSearch
     from lexent.adapters.residual import ResidualSearch, SearchAdaptor
-    from lexent.evaluation.adapted import Adapted
 
     examples = examples_of(train, encoder, settings, progress=progress)
     found = []
@@ -203,36 +187,30 @@ def learned(
             search = HypencoderSearch.of
         else:
             raise NotFoundError(f'no method "{name}"; methods that learn: search-adaptor, hypencoder-2 to hypencoder-8')
-        model = _best(name, kind, examples, settings, progress).learner
+        model = chosen(name, kind, examples, settings, progress).learner
         found.append(Adapted(name, encoder, partial(search, model), candidates))
     return found
 
 
-def _best(
+def chosen(
     name: str,
     make: Callable[[], Learner],
     examples: Examples,
     settings: TrainSettings,
     progress: Progress | None,
 ) -> Schedule[Any]:
-    """Trained at the learning rate that is better on held-out queries."""
+    """Trained at the learning rate that is best on held-out queries, after passes that harm no new document."""
     from lexent.adapters.schedule import follow
 
-    tried = [
-        follow(make, examples, replace(settings, lr=rate), told=_told(f"{name} at {rate:g}", progress))
-        for rate in RATES
-    ]
-    return max(tried, key=lambda schedule: max(schedule.curve))
+    return follow(make, examples, settings, rates=RATES, progress=_schedule_progress(name, progress))
 
 
-def _told(what: str, progress: Progress | None) -> Told | None:
+def _schedule_progress(what: str, progress: Progress | None) -> ScheduleProgress | None:
     return None if progress is None else lambda stage, done, total: progress(f"{what}, {stage}", done, total)
 
 
 def _by_words(collection: Collection, kept: Sequence[int], k: int) -> NDArray[np.int64]:
     """int64[n, k']: BM25's best documents of each query."""
-    from lexent.evaluation.lexical import WordIndex, words
-
     texts = list(collection.queries.values())
     most = max(len(collection.qrels[query]) for query in collection.queries)
     return WordIndex.of(collection.texts).top(words([texts[row] for row in kept]), k + most + 1)[0]

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.encoder import AdaptedEncoder
+from lexent.encoders.encoder import finite_batches
 from lexent.evaluation import cache
 from lexent.evaluation.collections import Collection
+from lexent.evaluation.lexical import WordIndex, words
 from lexent.evaluation.pooling import unit
 from lexent.evaluation.progress import Progress, counter
 from lexent.evaluation.runs import Run, from_top
@@ -18,7 +21,7 @@ from lexent.types import Kind
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
 
-CHUNK = 1 << 25
+SCORES_PER_CHUNK = 1 << 25
 """How many scores are held at a time."""
 
 
@@ -29,7 +32,7 @@ def dense(collection: Collection, encoder: Encoder, *, k: int, progress: Progres
     depth = min(k + 1, len(documents))
     positions = np.empty((len(queries), depth), np.int64)
     scores = np.empty((len(queries), depth), np.float32)
-    step = max(1, CHUNK // len(documents))
+    step = max(1, SCORES_PER_CHUNK // len(documents))
     for start in range(0, len(queries), step):
         part = slice(start, start + step)
         positions[part], scores[part] = _best(queries[part] @ documents.T, depth)
@@ -38,8 +41,6 @@ def dense(collection: Collection, encoder: Encoder, *, k: int, progress: Progres
 
 def bm25(collection: Collection, *, k: int) -> Run:
     """The k best documents for each query by lexical BM25: bm25s with its defaults and English stop words."""
-    from lexent.evaluation.lexical import WordIndex, words
-
     found, scores = WordIndex.of(collection.texts).top(words(list(collection.queries.values())), k + 1)
     return from_top(collection, found, scores=scores, depth=k)
 
@@ -55,8 +56,6 @@ def pooled_states(
     encoder: Encoder, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
 ) -> NDArray[np.float32]:
     """float32[n_texts, d_in]: pooled vectors as the encoder gives them and a lexicon reads them, from the cache."""
-    from lexent.adapters.encoder import AdaptedEncoder
-
     if isinstance(encoder, AdaptedEncoder):  # what its base gave is likely there already
         return encoder.adapt(pooled_states(encoder.base, texts, kind=kind, progress=progress), kind=kind)
     parts = {
@@ -71,7 +70,7 @@ def pooled_states(
 def _encode(encoder: Encoder, texts: Sequence[str], kind: Kind, progress: Progress | None) -> NDArray[np.float32]:
     advance = counter(progress, "dense", kind=kind, total=len(texts))
     rows = np.empty((len(texts), encoder.dim), np.float32)
-    for positions, states in encoder.batches(texts, kind=kind, level="pooled"):
+    for positions, states in finite_batches(encoder, texts, kind=kind, level="pooled"):
         rows[positions] = states.numpy()
         advance(len(positions))
     return rows

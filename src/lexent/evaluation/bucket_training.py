@@ -1,7 +1,8 @@
 """Weights of buckets, learned on train queries: fixed ones from a grid, and ones that depend on the query.
 
-Both are measured on queries that they were not learned from (five folds), beside the oracle that takes each query's
-best bucket. Those that depend on the query are kept only where they gain there.
+Both are measured by nested cross-validation: queries of an outer fold are weighed by what all others taught, the
+penalty included, which inner folds of these others choose. Beside them stands the oracle that takes each query's best
+bucket. Weights that depend on the query are kept only where they gain.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 from lexent.adapters.schedule import one_thread
 from lexent.errors import InputError
 from lexent.evaluation import measures as scoring
+from lexent.evaluation.training_split import training_split
 from lexent.lexicon.bucket_weights import BucketWeights, features
+from lexent.weighting import as_query
 
 if TYPE_CHECKING:
     from lexent.evaluation.collections import Collection
@@ -26,12 +29,13 @@ if TYPE_CHECKING:
 
 LEVELS = (0.0, 0.33, 0.66, 1.0)
 """Weights of a bucket that are tried: the paper's."""
-DEPTH = 100
+TRAINING_DEPTH = 100
 """Documents of each bucket, and of all, that a query is learned on."""
 FOLDS = 5
+INNER_FOLDS = 3
 PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3)
-"""Weight of the squared parameters, against the loss of a query; the best is taken."""
-STEPS = 100
+"""Weight of the squared parameters, against the loss of a query; inner folds choose one."""
+WEIGHT_STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class Learned:
 
 def learn(systems: Sequence[tuple[Latent, Collection]], *, seed: int = 0, progress: Progress | None = None) -> Learned:
     """From train queries of one or more collections. All systems have the same lexicon and recipe."""
+    systems = [(system, training_split(collection)) for system, collection in systems]
     lexicon = systems[0][0].lexicon
     if lexicon.buckets < 2:
         raise InputError(f'the lexicon "{lexicon.name}" has one bucket; weights of buckets are for those with several')
@@ -76,21 +81,9 @@ def learn(systems: Sequence[tuple[Latent, Collection]], *, seed: int = 0, progre
 def _learned(lessons: Lessons, fold: NDArray[np.int64], buckets: int, progress: Progress | None) -> Learned:
     n = len(lessons.features)
     ones = np.ones((n, buckets), np.float32)
-    fixed = np.empty_like(ones)
-    predicted = {penalty: np.empty_like(ones) for penalty in PENALTIES}
-    for number in range(FOLDS):
-        inside, outside = _taken(lessons, fold != number), fold == number
-        best = _grid(inside)
-        fixed[outside] = best
-        for penalty in PENALTIES:
-            found = _fit(inside, best, penalty=penalty)
-            predicted[penalty][outside] = found.of(lessons.features[outside])
-        if progress is not None:
-            progress("weights of buckets", number + 1, FOLDS)
-    by_penalty = {penalty: _ndcg(lessons, weights) for penalty, weights in predicted.items()}
-    chosen = max(by_penalty, key=lambda penalty: float(by_penalty[penalty].mean()))
+    fixed, predicted = _held_out(lessons, fold, progress)
     alone = [_ndcg(lessons, ones * (np.arange(buckets) == place)) for place in range(buckets)]
-    ours, theirs = by_penalty[chosen], _ndcg(lessons, fixed)
+    ours, theirs = _ndcg(lessons, predicted), _ndcg(lessons, fixed)
     values = {
         "equal": float(_ndcg(lessons, ones).mean()),
         "fixed": float(theirs.mean()),
@@ -102,16 +95,45 @@ def _learned(lessons: Lessons, fold: NDArray[np.int64], buckets: int, progress: 
     gains = values["predicted"] > values["fixed"]
     predictor = None
     if gains:
+        chosen = _penalty(lessons)
         facts = {"queries": n, "penalty": chosen, "fixed": [float(w) for w in final], "values": values}
         predictor = replace(_fit(lessons, final, penalty=chosen), facts=facts)
     p = scoring.p_value(*({str(at): float(v) for at, v in enumerate(one)} for one in (ours, theirs)))
     return Learned(tuple(float(w) for w in final), predictor, values, p, n)
 
 
+def _held_out(
+    lessons: Lessons, fold: NDArray[np.int64], progress: Progress | None = None
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Fixed and predicted weights of each query, all learned and chosen on queries of other folds."""
+    fixed = np.empty((len(fold), lessons.scores.shape[2]), np.float32)
+    predicted = np.empty_like(fixed)
+    for number in range(FOLDS):
+        inside, outside = _taken(lessons, fold != number), fold == number
+        fixed[outside] = best = _grid(inside)
+        predicted[outside] = _fit(inside, best, penalty=_penalty(inside)).of(lessons.features[outside])
+        if progress is not None:
+            progress("weights of buckets", number + 1, FOLDS)
+    return fixed, predicted
+
+
+def _penalty(lessons: Lessons) -> float:
+    """The penalty whose predictions are best on inner folds."""
+    if len(PENALTIES) == 1:
+        return PENALTIES[0]
+    n = len(lessons.features)
+    fold = np.random.default_rng(n).permutation(n) % INNER_FOLDS
+    weights = {penalty: np.empty((n, lessons.scores.shape[2]), np.float32) for penalty in PENALTIES}
+    for number in range(INNER_FOLDS):
+        inside, outside = _taken(lessons, fold != number), fold == number
+        best = _grid(inside)
+        for penalty in PENALTIES:
+            weights[penalty][outside] = _fit(inside, best, penalty=penalty).of(lessons.features[outside])
+    return max(PENALTIES, key=lambda penalty: float(_ndcg(lessons, weights[penalty]).mean()))
+
+
 def lessons_of(system: Latent, collection: Collection, *, progress: Progress | None = None) -> Lessons:
     """What the buckets say of the documents that any of them, or all together, put first."""
-    from lexent.weighting import as_query
-
     recipe, lexicon = replace(system.recipe, buckets=(), predicted=False), system.lexicon
     buckets, size = lexicon.buckets, lexicon.size // lexicon.buckets
     pooled = system.pooled(list(collection.queries.values()), kind="query", progress=progress)
@@ -122,14 +144,14 @@ def lessons_of(system: Latent, collection: Collection, *, progress: Progress | N
     parts = [slice(place * size, (place + 1) * size) for place in range(buckets)]
     ours, theirs = ([whole[:, part].tocsr() for part in parts] for whole in (asked, known))
     place_of = {document.id: place for place, document in enumerate(collection.documents)}
-    width = min(DEPTH, len(place_of)) * (buckets + 1)
+    width = min(TRAINING_DEPTH, len(place_of)) * (buckets + 1)
     scores = np.zeros((len(pooled), width, buckets), np.float32)
     gains, ideal = np.zeros((len(pooled), width), np.float32), np.zeros(len(pooled))
     for row, query in enumerate(collection.queries):
         each = np.stack(
             [np.asarray((one @ ours[place][row].T).todense()).ravel() for place, one in enumerate(theirs)], 1
         )
-        top = min(DEPTH, len(each))
+        top = min(TRAINING_DEPTH, len(each))
         lists = [*each.T, each.sum(axis=1)]
         found = np.unique(np.concatenate([np.argsort(-one, kind="stable")[:top] for one in lists]))
         relevant = {place_of[id] for id, grade in collection.qrels[query].items() if grade > 0 and id in place_of}
@@ -168,6 +190,10 @@ def _fit(lessons: Lessons, fixed: NDArray[np.float32], *, penalty: float) -> Buc
 
     given, scores, gains = (torch.from_numpy(part) for part in (lessons.features, lessons.scores, lessons.gains))
     kept = gains.sum(dim=1) > 0
+    if not kept.any():  # no candidate of any query is relevant: there is nothing to learn from
+        return BucketWeights(
+            np.zeros((given.shape[1], scores.shape[2]), np.float32), np.log(np.maximum(fixed, 0.05)).astype(np.float32)
+        )
     given, scores, gains = given[kept], scores[kept], gains[kept]
     base = torch.from_numpy(np.log(np.maximum(fixed, 0.05)))
     rows = torch.zeros(given.shape[1], scores.shape[2], requires_grad=True)
@@ -175,7 +201,7 @@ def _fit(lessons: Lessons, fixed: NDArray[np.float32], *, penalty: float) -> Buc
     sharp = torch.tensor(3.0, requires_grad=True)  # the logarithm of what scores are multiplied by
     absent = scores.sum(dim=2) == 0
     optimizer = torch.optim.Adam([rows, bias, sharp], lr=0.04)
-    for _ in range(STEPS):
+    for _ in range(WEIGHT_STEPS):
         weights = torch.softmax(base + bias + given @ rows, dim=1)
         logits = (sharp.exp() * torch.einsum("ncb,nb->nc", scores, weights)).masked_fill(absent, -1e4)
         chance = torch.log_softmax(logits, dim=1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,6 +14,7 @@ from lexent.corpus import read
 from lexent.corpus.lines import lines
 from lexent.corpus.readers import json_lines
 from lexent.errors import InputError, MissingExtraError, NotFoundError
+from lexent.evaluation import splits
 from lexent.types import Document
 
 Qrels = dict[str, dict[str, int]]
@@ -40,21 +43,59 @@ class Collection:
         return len({id for judged in self.qrels.values() for id in judged} - known)
 
 
-def load(source: str | Path | Collection, *, split: str = "test") -> Collection:
-    """A collection from a BEIR folder, or by its ir_datasets id, such as irds:beir/scifact/test."""
+def load(source: str | Path | Collection, *, split: str | None = None) -> Collection:
+    """A collection from a BEIR folder, or by its ir_datasets id, such as irds:beir/scifact/test.
+
+    split: of a folder, the name of its qrels file, test where none is given. An id that names its split is read as that
+    and refused as another; a split is appended to an id that has parts.
+    """
     if isinstance(source, Collection):
         return source
+    id = id_of(source)
+    return _from_folder(Path(source), split or "test") if id is None else _from_ir_datasets(id, split)
+
+
+def id_of(source: str | Path) -> str | None:
+    """The ir_datasets id that is meant, with or without irds:; None of a folder. What is neither is refused."""
     name = str(source)
     if name.startswith("irds:"):
-        return _from_ir_datasets(name.removeprefix("irds:"), split)
+        return name.removeprefix("irds:")
     if Path(source).is_dir():
-        return _from_folder(Path(source), split)
-    if _is_known(name):
-        return _from_ir_datasets(name, split)
+        return None
+    if name in splits.registered():
+        return name
     raise NotFoundError(
         f'no collection "{name}": neither a folder nor an ir_datasets id{_near(name)}; give a BEIR folder '
         f"(corpus.jsonl, queries.jsonl, qrels/test.tsv) or an id, such as irds:beir/scifact/test"
     )
+
+
+def is_collection(source: str | Path) -> bool:
+    """Whether it is an ir_datasets id, or a folder with judgements."""
+    name = str(source)
+    return name.startswith("irds:") or (Path(source) / "qrels").is_dir() or name in splits.registered()
+
+
+def tested_queries(source: str | Path) -> dict[str, str]:
+    """The judged queries of all test splits of a collection; documents are not read."""
+    id = id_of(source)
+    if id is None:
+        judged = {
+            query
+            for path in _judgement_files(Path(source))
+            if splits.role(path.name.split(".")[0]) == "test"
+            for _, query, _, _ in _read_judgements(path)
+        }
+        return {query: text for query, text in _read_queries(Path(source)).items() if query in judged} if judged else {}
+    other = splits.beside(id, "test")
+    if other is None:
+        return {}
+    dataset = _dataset(other)
+    if not (dataset.has_queries() and dataset.has_qrels()):
+        return {}
+    with _reading(other):
+        judged = {judgement.query_id for judgement in dataset.qrels_iter()}
+        return {query.query_id: _query_text(query) for query in dataset.queries_iter() if query.query_id in judged}
 
 
 def _from_folder(folder: Path, split: str) -> Collection:
@@ -66,8 +107,10 @@ def _from_folder(folder: Path, split: str) -> Collection:
             )
     judgements = _file(folder, f"qrels/{split}.tsv")
     if judgements is None:
-        splits = sorted(path.name.split(".")[0] for path in folder.glob("qrels/*.tsv*"))
-        hint = f"splits: {', '.join(splits)}; choose one: --split {splits[0]}" if splits else "it has no qrels/*.tsv"
+        known = [path.name.split(".")[0] for path in _judgement_files(folder)]
+        hint = f"splits: {', '.join(known)}; choose one: --split {known[0]}" if known else "it has no qrels/*.tsv"
+        if known and splits.role(split) in splits.LEARNABLE and not any(map(splits.learnable, known)):
+            hint = f"splits: {', '.join(known)}; there is none to learn from, so nothing can be trained or tuned on it"
         raise NotFoundError(f'{folder} has no split "{split}"; {hint}')
     texts = _read_queries(folder)
     qrels: Qrels = {}
@@ -80,6 +123,10 @@ def _from_folder(folder: Path, split: str) -> Collection:
         qrels.setdefault(query, {})[document] = grade
     queries = {id: text for id, text in texts.items() if id in qrels}
     return _checked(Collection(folder.resolve().name, list(read(folder)), queries, qrels, split), str(judgements))
+
+
+def _judgement_files(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("qrels/*.tsv"), *folder.glob("qrels/*.tsv.gz")])
 
 
 def _file(folder: Path, name: str) -> Path | None:
@@ -119,30 +166,57 @@ def _is_grade(cell: str) -> bool:
     return cell.strip().removeprefix("-").isdecimal()
 
 
-def _from_ir_datasets(name: str, split: str) -> Collection:
+def _from_ir_datasets(id: str, split: str | None) -> Collection:
+    name = _judged_id(id, split)
     dataset = _dataset(name)
-    if not dataset.has_qrels() and _is_known(f"{name}/{split}"):
-        name, dataset = f"{name}/{split}", _dataset(f"{name}/{split}")
     missing = [part for part in ("docs", "queries", "qrels") if not getattr(dataset, f"has_{part}")()]
     if missing:
-        from ir_datasets import registry
-
-        parts = [known for known in registry if known.startswith(f"{name}/")]
+        parts = [known for known in splits.registered() if known.startswith(f"{name}/")]
         hint = f"; parts of it: {', '.join(parts[:8])}" if parts else ""
         raise NotFoundError(f'the ir_datasets id "{name}" has no {" and no ".join(missing)}{hint}')
-    try:
+    with _reading(name):
         qrels: Qrels = {}
         for judgement in dataset.qrels_iter():
             qrels.setdefault(judgement.query_id, {})[judgement.doc_id] = int(judgement.relevance)
         texts = {query.query_id: _query_text(query) for query in dataset.queries_iter()}
         documents = [_ir_document(document) for document in dataset.docs_iter()]
-    except (OSError, RuntimeError) as error:  # the network, the licence or the disk
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise NotFoundError(
-            f'cannot get "{name}" by ir_datasets: {reason[:200]}; check the connection, or give a BEIR folder'
-        ) from error
     queries = {id: text for id, text in texts.items() if id in qrels}
-    return _checked(Collection(name, documents, queries, qrels, split), name)
+    # Judgements without a split of their own are for tests, unless those of a train part are among them.
+    own = splits.named_in(name) or ("all" if splits.part(name, "train") else "test")
+    return _checked(Collection(name, documents, queries, qrels, own), name)
+
+
+def _judged_id(id: str, split: str | None) -> str:
+    """The id whose judgements are meant: the id itself, or its part of that split. Another split's is refused."""
+    own = splits.named_in(id)
+    if own is None:
+        part = splits.part(id, split or "test")
+        if part is not None and _dataset(part).has_qrels():
+            return part
+        if split in (None, "all") or not _dataset(id).has_qrels() or splits.role(split) == "test":
+            return id
+    elif split is None or splits.agree(own, split):
+        return id
+    _dataset(id)  # an unknown id is refused as such
+    other = splits.beside(id, split)
+    what = f'is of the split "{own}"' if own is not None else "is a test split"
+    if other is None:
+        raise NotFoundError(f'the ir_datasets id "{id}" {what}, and the collection has no split "{split}"')
+    raise InputError(f'the ir_datasets id "{id}" {what}, not "{split}"; use irds:{other}')
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Failures of the network, the licence or the disk, said by name."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        causes = re.search(r"(Failed to resolve[^\"']*['\"][^'\"]*['\"]|\[Errno[^)]*)", str(error))
+        lines = str(error).strip().splitlines()
+        reason = causes[0].replace("\\", "") if causes else (lines[0][:200] if lines else type(error).__name__)
+        raise NotFoundError(
+            f'cannot get "{name}" by ir_datasets: {reason}; check the connection, or give a BEIR folder'
+        ) from error
 
 
 def _dataset(name: str) -> Any:
@@ -158,20 +232,8 @@ def _dataset(name: str) -> Any:
         ) from error
 
 
-def _is_known(name: str) -> bool:
-    try:
-        from ir_datasets import registry
-    except ImportError:
-        return False
-    return name in set(registry)
-
-
 def _near(name: str) -> str:
-    try:
-        from ir_datasets import registry
-    except ImportError:
-        return ""
-    near = get_close_matches(name, list(registry), n=1)
+    near = get_close_matches(name, splits.registered(), n=1)
     return f'; did you mean "{near[0]}"?' if near else ""
 
 

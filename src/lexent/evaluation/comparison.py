@@ -7,18 +7,23 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lexent.adapters import TrainSettings
+from lexent.adapters import load as opened
 from lexent.errors import NotFoundError
 from lexent.evaluation import adapted
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.adapting import learned, train_collection
 from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.overlap import Part, parts_of, to_json, train_groups
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Bench, EncoderLike
+from lexent.undefined import plain
 
 if TYPE_CHECKING:
     from lexent.adapters import Adapter, TrainSettings
 
-DIME = ("dime-20", "dime-40", "dime-60", "dime-80")
+DIME = ("prf-dime-20", "prf-dime-40", "prf-dime-60", "prf-dime-80")
+"""DIME by pseudo-relevance feedback, named as in the papers by the share of the dimensions that is removed, in %."""
 LEARNED = ("search-adaptor", "hypencoder-2", "hypencoder-4", "hypencoder-6", "hypencoder-8")
 
 
@@ -36,25 +41,28 @@ class Comparison:
     values: dict[str, dict[str, float]]
     p_values: dict[str, dict[str, float]]
     """Against the base: paired t-test over queries."""
-    parts: dict[str, dict[str, Any]]
-    """Queries by whether a training query had one of their documents: base and adapted there."""
+    parts: dict[str, Part]
+    """By what the train split has seen of a query: new ones first, whose figures are the headline, all of them last.
+    Nothing where no train split is known."""
     per_query: dict[str, dict[str, dict[str, float]]]
     example: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("per_query", "example")
-        }
+        """The values as JSON has them."""
+        left_out = ("per_query", "example")
+        found = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in left_out}
+        whole: dict[str, Any] = plain({**found, "parts": to_json(self.parts)})
+        return whole
 
 
 def compare(
     collection: str | Path | Collection,
     adapter: str | Path | Adapter,
     *,
-    split: str = "test",
+    split: str | None = None,
     candidates: int | None = None,
     beside: Sequence[str] = (),
-    train_split: str = "train",
+    train_split: str | None = None,
     measures: str | Sequence[str] = ("nDCG@10", "R@10", "RR@10"),
     encoder: EncoderLike = None,
     settings: TrainSettings | None = None,
@@ -62,28 +70,30 @@ def compare(
 ) -> Comparison:
     """Base, adapter and other methods on a split. Those that learn are trained on `train_split`, never on a test split.
 
+    train_split: the one that the adapter was trained on where it is not given, and else train.
     settings: of their training; the adapter's own where they are not given.
     """
-    from lexent.adapters import TrainSettings
-    from lexent.adapters import load as opened
-
     wanted = scoring.parse(measures)
     names = list(dict.fromkeys(name for each in beside for name in ((*DIME, *LEARNED) if each == "all" else (each,))))
     for name in names:
         if name not in (*DIME, *LEARNED, *(f"hypencoder-{n}" for n in range(2, 9))):
-            raise NotFoundError(f'no method "{name}"; methods: {", ".join((*DIME, *LEARNED))}, all')
+            raise NotFoundError(
+                f'no method "{name}"; methods: {", ".join((*DIME, *LEARNED))}, all; prf-dime-20 removes 20 % of the '
+                "dimensions"
+            )
     chosen = opened(adapter)
     bench = Bench(encoder=chosen.info.encoder_id if encoder is None else encoder)
     loaded = load(collection, split=split)
+    taught = train_split or str(chosen.info.training.get("split", "train"))
     systems = [adapted.base(bench.encoder, candidates=candidates)]
     systems.append(adapted.imrnn(chosen, bench.encoder, candidates=candidates))
-    shares = [int(name.removeprefix("dime-")) / 100 for name in names if name in DIME]
-    systems += [adapted.dime(bench.encoder, share, candidates=candidates) for share in shares]
+    shares = [int(name.removeprefix("prf-dime-")) / 100 for name in names if name in DIME]
+    systems += [adapted.dime(bench.encoder, removed, candidates=candidates) for removed in shares]
     learning = [name for name in names if name not in DIME]
     if learning:
         known = chosen.info.training.get("settings")
         given = settings or (TrainSettings(**known) if known else TrainSettings())
-        train = train_collection(collection, train_split)
+        train = train_collection(collection, taught, measured=loaded)
         systems += learned(train, bench.encoder, learning, settings=given, candidates=candidates, progress=progress)
     depth = max((int(measure.params.get("cutoff") or 1000) for measure in wanted), default=10)
     scores = {
@@ -104,38 +114,7 @@ def compare(
             for name, score in scores.items()
             if name != "base"
         },
-        parts=_parts(collection, loaded, train_split, scores, str(wanted[0])),
+        parts=parts_of(train_groups(collection, loaded, taught), scores, "base"),
         per_query={name: score.per_query for name, score in scores.items()},
         example=tuple(list(loaded.queries.values())[:1]),
     )
-
-
-def _parts(
-    source: str | Path | Collection,
-    tested: Collection,
-    train_split: str,
-    scores: dict[str, scoring.Scores],
-    measure: str,
-) -> dict[str, dict[str, Any]]:
-    """Values where a training query had one of the same documents, and where none had: memory and the rest."""
-    if isinstance(source, Collection) or tested.split == train_split:
-        return {}
-    try:
-        train = load(source, split=train_split)
-    except NotFoundError:
-        return {}
-    known = {id for judged in train.qrels.values() for id, grade in judged.items() if grade > 0}
-    found: dict[str, dict[str, Any]] = {}
-    for title, wanted in (("of a document that training asked for", True), ("of new documents", False)):
-        kept = [
-            query
-            for query, judged in tested.qrels.items()
-            if any(id in known for id, grade in judged.items() if grade > 0) == wanted
-        ]
-        if kept:
-            values = {
-                name: sum(score.per_query[measure].get(query, 0.0) for query in kept) / len(kept)
-                for name, score in scores.items()
-            }
-            found[title] = {"queries": len(kept), "measure": measure, "values": values}
-    return found

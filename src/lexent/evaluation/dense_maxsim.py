@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders.encoder import encode, finite_batches
 from lexent.evaluation import cache
-from lexent.evaluation.baselines import CHUNK
+from lexent.evaluation.baselines import SCORES_PER_CHUNK
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.pooling import unit
 from lexent.evaluation.progress import Progress, counter
@@ -19,7 +20,7 @@ from lexent.types import States
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
 
-DEPTH = 1001
+CACHED_DEPTH = 1001
 """Documents that are kept of each query."""
 
 
@@ -31,8 +32,9 @@ class DenseMaxSim:
     name: str = "dense-maxsim"
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        """The documents that this system finds for each query, with their scores."""
         texts, asked = collection.texts, list(collection.queries.values())
-        kept = max(DEPTH, depth + 1)
+        kept = max(CACHED_DEPTH, depth + 1)
         parts = {
             "what": "dense maxsim",
             "encoder": self.encoder.fingerprint,
@@ -48,13 +50,11 @@ class DenseMaxSim:
         return from_top(collection, held["positions"], scores=held["scores"], depth=depth)
 
     def _best(self, texts: list[str], asked: list[str], *, depth: int, progress: Progress | None) -> cache.Arrays:
-        from lexent.encoders.encoder import encode
-
         queries = encode(self.encoder, asked, kind="query")
         advance = counter(progress, self.name, kind="document", total=len(texts))
         positions = np.empty((len(asked), 0), np.int64)
         scores = np.empty((len(asked), 0), np.float32)
-        for places, states in self.encoder.batches(texts, kind="document"):
+        for places, states in finite_batches(self.encoder, texts, kind="document"):
             # Only the best so far are held beside a batch.
             scores = np.concatenate([scores, maxsim(queries, states)], axis=1)
             positions = np.concatenate([positions, np.broadcast_to(places, (len(asked), len(places)))], axis=1)
@@ -72,7 +72,7 @@ def maxsim(queries: States, documents: States) -> NDArray[np.float32]:
     found = np.zeros((queries.n_texts, documents.n_texts), np.float32)
     if not len(full):
         return found
-    step = max(1, CHUNK // len(theirs))
+    step = max(1, SCORES_PER_CHUNK // len(theirs))
     for start in range(0, len(ours), step):
         best = _highest(ours[start : start + step] @ theirs.T, documents.offsets[full])
         part = np.zeros((queries.n_texts, len(full)), np.float32)

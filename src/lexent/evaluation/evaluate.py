@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, get_args
 
-from lexent import recipes
+from lexent import arguments, recipes
 from lexent.errors import InputError, NotFoundError
 from lexent.evaluation import measures as scoring
 from lexent.evaluation import runs as trec
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.expanded import Expanded
 from lexent.evaluation.fused import Fused, Recorded
+from lexent.evaluation.overlap import parts_of, train_groups
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.report import Gain, Report
 from lexent.evaluation.runs import Run
@@ -29,6 +30,7 @@ from lexent.evaluation.systems import (
     LexiconLike,
     System,
     TokenMatch,
+    learns,
 )
 from lexent.recipes import Recipe
 from lexent.search.feedback import Feedback
@@ -43,12 +45,12 @@ def evaluate(
     recipe: str | Recipe | Sequence[str | Recipe] | None = "latent-terms",
     lexicon: LexiconLike = None,
     encoder: EncoderLike = None,
-    baselines: Sequence[str] = BASELINES,
+    baselines: str | Sequence[str] = BASELINES,
     measures: str | Sequence[str] = MEASURES,
-    runs: Sequence[str | Path] = (),
-    split: str = "test",
+    runs: str | Path | Sequence[str | Path] = (),
+    split: str | None = None,
     depth: int = 1000,
-    fuse: Sequence[str] | Mapping[str, float | None] = (),
+    fuse: str | Sequence[str] | Mapping[str, float | None] = (),
     fusion: Method = "sum",
     feedback: Feedback | int | None = None,
     adapter: AdapterLike = None,
@@ -63,15 +65,31 @@ def evaluate(
     recipes or run files; a mapping gives weights (the recipe's own is 1). feedback: also evaluate each recipe with
     relevance feedback. adapter: evaluate its system, imrnn, too. run_dir: where to write the systems' run files.
     progress: is told how many texts are encoded.
+    Where a system learned from judged queries, `parts` has the values of test queries that are new to its train split.
     p-values are against the first baseline; those of `gains`, of a fused system against the best of its parts and of
     one with feedback against the same without.
     """
-    wanted = scoring.parse(measures)  # everything that can be refused at once, before the long work
-    asked = [] if recipe is None else [recipe] if isinstance(recipe, str | Recipe) else list(recipe)
+    # Everything that can be refused at once, before the long work.
+    if not isinstance(collection, Collection):
+        arguments.path("collection", collection, allowed="a BEIR folder, an ir_datasets id or a Collection")
+    arguments.text_or_none("split", split)
+    arguments.function("progress", progress)
+    if run_dir is not None:
+        arguments.path("run_dir", run_dir)
+    wanted = scoring.parse(arguments.names("measures", measures))
+    asked = arguments.one_or_several(
+        "recipe", () if recipe is None else recipe, (str, Recipe), allowed="a recipe, a list of recipes, or None"
+    )
+    baselines = arguments.names("baselines", baselines)
+    given = arguments.one_or_several("runs", runs, (str, Path), allowed="a run file, or a list of run files")
+    runs = [arguments.path("runs", path) for path in given]
+    arguments.choice("fusion", fusion, get_args(Method))
+    if adapter is not None and not hasattr(adapter, "project"):
+        arguments.path("adapter", adapter, allowed="the folder of an adapter, or an Adapter")
     chosen = [recipes.get(each) for each in asked]
     _check(baselines, chosen, runs, depth)
     learned = None if feedback is None else Feedback.of(feedback)
-    named = dict(fuse) if isinstance(fuse, Mapping) else dict.fromkeys(fuse)
+    named = dict(fuse) if isinstance(fuse, Mapping) else dict.fromkeys(arguments.names("fuse", fuse))
     weights = {name: WEIGHTS[fusion].get(name, 1.0) if weight is None else weight for name, weight in named.items()}
     joined = Fusion(fusion, weights)
     beside_recipes = [] if adapter is None else [ADAPTED]
@@ -104,6 +122,9 @@ def evaluate(
 
     scores = {name: scoring.score(loaded.qrels, run, wanted) for name, run in {**made, **found}.items()}
     first = baselines[0] if baselines else None
+    trained = [system.name for system in systems if learns(system)]
+    trained += [name for name, parts in beside.items() if name not in trained and set(parts) & set(trained)]
+    groups_seen = train_groups(collection, loaded) if trained else {}
     return Report(
         collection=loaded.name,
         split=loaded.split,
@@ -119,6 +140,8 @@ def evaluate(
         | ({"fusion": asdict(joined)} if groups else {})
         | ({"feedback": asdict(learned)} if learned else {}),
         missing=loaded.missing,
+        trained=tuple(trained),
+        parts=parts_of(groups_seen, scores, first),
     )
 
 
@@ -175,8 +198,6 @@ def _setting(systems: Sequence[System]) -> dict[str, Any]:
 
 
 def _check(baselines: Sequence[str], chosen: Sequence[Recipe], runs: Sequence[str | Path], depth: int) -> None:
-    if isinstance(baselines, str):
-        raise InputError(f'baselines are a list; given: the string "{baselines}"; write ["{baselines}"]')
     for name in baselines:
         if name not in BASELINES:
             raise NotFoundError(f'no baseline "{name}"; baselines: {", ".join(BASELINES)}')
@@ -185,8 +206,7 @@ def _check(baselines: Sequence[str], chosen: Sequence[Recipe], runs: Sequence[st
     names = [recipe.name for recipe in chosen]
     if len(set(names)) < len(names):
         raise InputError(f"recipes are told apart by their names; given: {', '.join(names)}")
-    if depth < 1:
-        raise InputError(f"depth is {depth}; allowed: 1 or more")
+    arguments.whole("depth", depth, least=1)
 
 
 def _read_run(path: Path, collection: Collection) -> Run:

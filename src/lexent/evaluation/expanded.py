@@ -21,9 +21,11 @@ class Expanded:
 
     @property
     def name(self) -> str:
+        """The name in reports."""
         return f"{self.first.name}+{self.feedback.method}"
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        """The documents that this system finds for each query, with their scores."""
         searcher = self.first.searcher(collection, progress=progress)
         weights = searcher.query_weights(self.first.queries(collection, progress=progress))
         own = self_matches(collection)

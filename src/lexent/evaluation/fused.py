@@ -20,6 +20,7 @@ class Recorded:
     found: Run
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        """The documents that this system finds for each query, with their scores."""
         return {query: dict(ranked(results)[:depth]) for query, results in self.found.items()}
 
 
@@ -32,9 +33,11 @@ class Fused:
 
     @property
     def name(self) -> str:
+        """The name in reports."""
         return f"{self.fusion.method}:{'+'.join(part.name for part in self.parts)}"
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        """The documents that this system finds for each query, with their scores."""
         runs = {part.name: part.run(collection, depth=depth, progress=progress) for part in self.parts}
         return fused(runs, self.fusion, depth=depth)
 

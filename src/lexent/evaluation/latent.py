@@ -4,42 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lexent.evaluation import cache
+from lexent.evaluation.baselines import pooled_states
 from lexent.evaluation.progress import Progress, counter
+from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
 from lexent.types import Kind, RowCodes, SparseVectors, States
+from lexent.weighting import pool, unit
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
 
-STEP = 4096
+STATES_PER_STEP = 4096
 """Pooled states that are coded at a time."""
 
 
 def represent(
-    texts: Sequence[str],
-    *,
-    kind: Kind,
-    recipe: Recipe,
-    lexicon: Lexicon,
-    encoder: Encoder,
-    progress: Progress | None = None,
+    texts: Sequence[str], pipeline: Pipeline, *, kind: Kind, progress: Progress | None = None
 ) -> SparseVectors:
     """Pooled vectors before the transform, from the cache where they are.
 
     The entry's name holds the recipe's settings up to pooling: k1, b, idf, power and caps may change without encoding
     anything again.
     """
-    from lexent.weighting import unit
-
+    encoder, lexicon, recipe = pipeline.encoder, pipeline.lexicon, pipeline.recipe
     found = cache.vectors(
-        _key(texts, kind=kind, recipe=recipe, lexicon=lexicon, encoder=encoder),
+        _key(texts, pipeline, kind=kind),
         lambda: _represented(
             texts, kind=kind, recipes=[recipe], lexicon=lexicon, encoder=encoder, progress=progress, name=recipe.name
         )[0],
@@ -57,7 +53,7 @@ def prepare(
     progress: Progress | None = None,
 ) -> None:
     """Fills the cache for several recipes that differ in coding and pooling; the texts are encoded once for all."""
-    given = {_key(texts, kind=kind, recipe=each, lexicon=lexicon, encoder=encoder): each for each in recipes}
+    given = {_key(texts, Pipeline(encoder, lexicon, each), kind=kind): each for each in recipes}
     missing = {key: each for key, each in given.items() if not cache.has(key)}
     if not missing:
         return
@@ -84,10 +80,7 @@ def _represented(
     progress: Progress | None,
     name: str,
 ) -> list[SparseVectors]:
-    """What `pipeline.represent` gives for each of some recipes of one level, from one pass over the states."""
-    from lexent import pipeline
-    from lexent.weighting import pool
-
+    """What `Pipeline.represent` gives for each of some recipes of one level, from one pass over the states."""
     first = recipes[0]
     lexicon.check(encoder, level=first.level)
     widest = max(recipes, key=lambda recipe: recipe.k_for(kind))
@@ -97,13 +90,12 @@ def _represented(
     positions: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
     for rows, states in _states(texts, kind=kind, recipe=first, encoder=encoder, progress=progress, name=name):
         batch = [texts[row] for row in rows]
-        common: Any = {"kind": kind, "encoder": encoder, "lexicon": lexicon}
-        whole = pipeline.code(batch, states, **common, recipe=widest) if sliced else None
+        whole = Pipeline(encoder, lexicon, widest).code(batch, states, kind=kind) if sliced else None
         for made, recipe in zip(parts, recipes, strict=True):
             if whole is not None:
                 codes = _strongest(whole, recipe.k_for(kind), buckets=lexicon.buckets)
             else:
-                codes = pipeline.code(batch, states, **common, recipe=recipe)
+                codes = Pipeline(encoder, lexicon, recipe).code(batch, states, kind=kind)
             made.append(pool(codes, size=lexicon.size, how=recipe.pool))
         positions.append(rows)
     order = np.argsort(np.concatenate(positions), kind="stable")
@@ -128,15 +120,14 @@ def _states(
         return
     import torch
 
-    from lexent.evaluation.baselines import pooled_states
-
     values = pooled_states(encoder, texts, kind=kind, progress=progress)
-    for start in range(0, len(values), STEP):
-        part = values[start : start + STEP]
+    for start in range(0, len(values), STATES_PER_STEP):
+        part = values[start : start + STATES_PER_STEP]
         yield np.arange(start, start + len(part)), States(torch.from_numpy(part), np.arange(len(part) + 1))
 
 
-def _key(texts: Sequence[str], *, kind: Kind, recipe: Recipe, lexicon: Lexicon, encoder: Encoder) -> str:
+def _key(texts: Sequence[str], pipeline: Pipeline, *, kind: Kind) -> str:
+    encoder, lexicon, recipe = pipeline.encoder, pipeline.lexicon, pipeline.recipe
     parts = {
         "what": "latents",
         "encoder": encoder.fingerprint,

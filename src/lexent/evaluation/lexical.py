@@ -13,8 +13,15 @@ from lexent.errors import MissingExtraError
 
 
 def words(texts: Sequence[str]) -> list[list[str]]:
-    """The words of each text, lower-cased, without English stop words."""
+    """The words of each text that BM25 counts: lower-cased, without English stop words and single letters."""
     found: list[list[str]] = _library().tokenize(list(texts), stopwords="en", return_ids=False, show_progress=False)
+    return found
+
+
+def all_words(texts: Sequence[str]) -> list[list[str]]:
+    """All words of each text, lower-cased: stop words and single letters too."""
+    settings = {"stopwords": [], "token_pattern": r"(?u)\b\w+\b", "return_ids": False, "show_progress": False}
+    found: list[list[str]] = _library().tokenize(list(texts), **settings)
     return found
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from lexent.errors import InputError, MissingExtraError
 from lexent.evaluation.runs import Run, ranked
+from lexent.undefined import paired_p
 
 EXAMPLES = "nDCG@10, R@100, RR@10, AP@100, P@5, Success@1"
 
@@ -58,15 +59,13 @@ def score(qrels: Mapping[str, Mapping[str, int]], run: Run, measures: Sequence[A
 
 
 def p_value(first: Mapping[str, float], second: Mapping[str, float]) -> float:
-    """Two-sided paired t-test over the queries of two systems: how likely a difference like theirs is by chance."""
-    from scipy.stats import ttest_rel
+    """Two-sided paired t-test over the queries of two systems: how likely a difference like theirs is by chance.
 
+    1 where no query differs. Undefined over one query, and where all queries differ by the same.
+    """
     queries = sorted(first.keys() & second.keys())
     left, right = (np.array([values[query] for query in queries]) for values in (first, second))
-    if len(queries) < 2 or np.array_equal(left, right):
-        return 1.0
-    with np.errstate(divide="ignore", invalid="ignore"):  # a constant difference has no spread: p is 0
-        return float(ttest_rel(left, right).pvalue)
+    return paired_p(left, right, alternative="two-sided")
 
 
 def _split(names: str) -> list[str]:

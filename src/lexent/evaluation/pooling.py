@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders.encoder import encode
+from lexent.errors import InputError
 from lexent.types import Kind
 
 if TYPE_CHECKING:
@@ -15,9 +17,9 @@ if TYPE_CHECKING:
 
 Pooling = Literal["mean", "first", "last"]
 
-ALIKE = 0.999
+SAME_VECTOR_COSINE = 0.999
 """Cosine above which two vectors are the same but for precision."""
-TRIED = 8
+PROBE_TEXTS = 8
 """Texts that are encoded to see how."""
 
 
@@ -26,10 +28,7 @@ def pooling_of(encoder: Encoder, texts: Sequence[str], *, kind: Kind) -> Pooling
 
     A model with a projection, one that leaves its prompt out of the mean, and one without token states give None.
     """
-    from lexent.encoders.encoder import encode
-    from lexent.errors import InputError
-
-    tried = list(texts[:TRIED])
+    tried = list(texts[:PROBE_TEXTS])
     try:
         tokens = encode(encoder, tried, kind=kind, level="tokens")
         whole = encode(encoder, tried, kind=kind, level="pooled").numpy()
@@ -40,7 +39,7 @@ def pooling_of(encoder: Encoder, texts: Sequence[str], *, kind: Kind) -> Pooling
     ways: tuple[Pooling, ...] = ("mean", "first", "last")
     for way in ways:
         made = np.stack([weights(len(rows), way) @ rows for rows in map(tokens.of, range(len(tried)))])
-        if bool((cosines(made, whole) > ALIKE).all()):
+        if bool((cosines(made, whole) > SAME_VECTOR_COSINE).all()):
             return way
     return None
 

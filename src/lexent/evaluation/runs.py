@@ -45,6 +45,13 @@ def from_top(collection: Collection, positions: NDArray[np.int64], *, scores: ND
     collections number queries and documents alike.
     """
     ids = [document.id for document in collection.documents]
+    wrong = np.argwhere((positions >= 0) & ~np.isfinite(scores))
+    if len(wrong):
+        row, column = wrong[0].tolist()
+        raise InputError(
+            f'the document "{ids[positions[row, column]]}" has the score {scores[row, column]} for the query '
+            f'"{list(collection.queries)[row]}"; a ranking needs finite scores: see what the encoder gives for both'
+        )
     own = self_matches(collection)
     run: Run = {}
     for row, query in enumerate(collection.queries):

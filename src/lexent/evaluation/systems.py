@@ -7,12 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from lexent import recipes
+from lexent import adapters, recipes
+from lexent import lexicon as lexicons
+from lexent.adapters.encoder import AdaptedEncoder
+from lexent.encoders import DEFAULT
 from lexent.errors import InputError, MismatchError, NotFoundError
+from lexent.evaluation import baselines, latent, token_codes
+from lexent.evaluation.adapted import Adapted, imrnn
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import Run, from_top
+from lexent.indexing.segment import Segment
+from lexent.models import load_encoder
+from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
+from lexent.search.maxsim import MaxSim
+from lexent.search.searcher import Searcher
 from lexent.types import Kind, SparseVectors
 
 if TYPE_CHECKING:
@@ -38,7 +48,8 @@ class System(Protocol):
     """Ranks the documents of a collection for each of its queries."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name in reports."""
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
         """The `depth` best documents for each query."""
@@ -53,8 +64,7 @@ class Dense:
     name: str = "dense"
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
-        from lexent.evaluation import baselines
-
+        """The documents that this system finds for each query, with their scores."""
         return baselines.dense(collection, self.encoder, k=depth, progress=progress)
 
 
@@ -65,8 +75,7 @@ class Lexical:
     name: str = "bm25"
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
-        from lexent.evaluation import baselines
-
+        """The documents that this system finds for each query, with their scores."""
         return baselines.bm25(collection, k=depth)
 
 
@@ -81,30 +90,29 @@ class Latent:
 
     @property
     def name(self) -> str:
+        """The name in reports."""
         return self.label or self.recipe.name
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The encoder, the lexicon and the recipe as one value."""
+        return Pipeline(self.encoder, self.lexicon, self.recipe)
 
     def pooled(self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None) -> SparseVectors:
         """The concepts of texts before the transform, from the cache where they are."""
-        from lexent.evaluation import latent
-
-        return latent.represent(
-            texts, kind=kind, recipe=self.recipe, lexicon=self.lexicon, encoder=self.encoder, progress=progress
-        )
+        return latent.represent(texts, self.pipeline, kind=kind, progress=progress)
 
     def searcher(self, collection: Collection, *, progress: Progress | None = None) -> Searcher:
         """The collection's documents, packed as an index packs them."""
-        from lexent.search.searcher import Searcher
-
         return Searcher.from_vectors(self.pooled(collection.texts, kind="document", progress=progress), self.recipe)
 
     def queries(self, collection: Collection, *, progress: Progress | None = None) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf: what `Searcher.top` takes."""
-        from lexent.pipeline import as_asked
-
         vectors = self.pooled(list(collection.queries.values()), kind="query", progress=progress)
-        return as_asked(vectors, self.lexicon, self.recipe)
+        return self.pipeline.query_vectors(vectors)
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        """The documents that this system finds for each query, with their scores."""
         searcher = self.searcher(collection, progress=progress)
         found = searcher.top(self.queries(collection, progress=progress), depth + 1)
         return from_top(collection, found.positions, scores=found.scores, depth=depth)
@@ -121,35 +129,40 @@ class TokenMatch:
 
     @property
     def name(self) -> str:
+        """The name in reports."""
         return self.label or self.recipe.name
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The encoder, the lexicon and the recipe as one value."""
+        return Pipeline(self.encoder, self.lexicon, self.recipe)
 
     def matcher(self, collection: Collection, *, progress: Progress | None = None) -> MaxSim:
         """The collection's documents, packed as an index packs them; the codes come from the cache where they are."""
-        from lexent.evaluation import token_codes
-        from lexent.indexing.segment import Segment
-        from lexent.search.maxsim import MaxSim
-        from lexent.search.searcher import Searcher
-
-        parts: Any = {"recipe": self.recipe, "lexicon": self.lexicon, "encoder": self.encoder}
         size = self.lexicon.size
-        store = token_codes.documents(collection.texts, **parts, progress=progress)
+        store = token_codes.documents(collection.texts, self.pipeline, progress=progress)
         segment = Segment.pack(store.maxima(size=size), size=size, recipe=self.recipe)
         return MaxSim(Searcher([segment], self.recipe, size=size), [store])
 
     def queries(self, collection: Collection, searcher: Searcher, *, progress: Progress | None = None) -> list[Query]:
         """The collection's queries with their final weights. searcher: of the matcher, for idf."""
-        from lexent.evaluation import token_codes
-
         texts = list(collection.queries.values())
-        parts: Any = {"recipe": self.recipe, "lexicon": self.lexicon, "encoder": self.encoder}
-        found = token_codes.queries(texts, **parts, progress=progress)
+        found = token_codes.queries(texts, self.pipeline, progress=progress)
         return [rows.query(text, searcher) for text, rows in zip(texts, found, strict=True)]
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        """The documents that this system finds for each query, with their scores."""
         matcher = self.matcher(collection, progress=progress)
         asked = self.queries(collection, matcher.searcher, progress=progress)
         found = matcher.top(asked, depth + 1)
         return from_top(collection, found.positions, scores=found.scores, depth=depth)
+
+
+def learns(system: System) -> bool:
+    """Whether a system learned from pairs of queries and documents: adapters, and lexicons as ssr and uhd have them."""
+    if isinstance(system, Latent | TokenMatch) and system.lexicon.learned_from_pairs:
+        return True
+    return isinstance(system, Adapted) or isinstance(getattr(system, "encoder", None), AdaptedEncoder)
 
 
 class Bench:
@@ -166,8 +179,6 @@ class Bench:
         self._lexicons: dict[tuple[str, int, str, bool], Lexicon] = {}
         self.given: Lexicon | None = None
         if lexicon is not None:
-            from lexent import lexicon as lexicons
-
             self.given = lexicons.load(lexicon)
 
     @property
@@ -177,13 +188,11 @@ class Bench:
         A lexicon whose encoder was trained with it keeps that one to itself: others use what it was made from.
         """
         if self._encoder is None:
-            from lexent import encoders
-
-            own = encoders.DEFAULT
+            own = DEFAULT
             if self.given is not None:
                 changed = self.given.own_encoder
                 own = self.given.encoder_id if changed is None else changed.base
-            self._encoder = encoders.load(own if self._source is None else self._source)
+            self._encoder = load_encoder(own if self._source is None else self._source)
         return self._encoder
 
     def encoder_for(self, lexicon: Lexicon) -> Encoder:
@@ -191,15 +200,11 @@ class Bench:
         if lexicon.own_encoder is None or self._source is not None:
             return self.encoder
         if lexicon.encoder_id not in self._own:
-            from lexent import encoders
-
-            self._own[lexicon.encoder_id] = encoders.load(lexicon.encoder_id)
+            self._own[lexicon.encoder_id] = load_encoder(lexicon.encoder_id)
         return self._own[lexicon.encoder_id]
 
     def lexicon(self, recipe: Recipe) -> Lexicon:
         """The lexicon that a recipe is used with here."""
-        from lexent import lexicon as lexicons
-
         given = self.given
         of_winners = given is not None and given.sae.config.architecture == "winners"
         if given is not None and given.info.level == recipe.level and (recipe.winners or not of_winners):
@@ -224,15 +229,12 @@ class Bench:
 
     def adapted(self) -> Adapted:
         """The encoder's vectors under the given adapter, over all documents."""
-        from lexent.adapters import load
-        from lexent.evaluation.adapted import imrnn
-
         if self._adapter is None:
             raise InputError(
                 f"the system {ADAPTED} needs an adapter: --adapter DIR; train one: "
                 "lexent adapt train COLLECTION --out DIR"
             )
-        return imrnn(load(self._adapter), self.encoder)
+        return imrnn(adapters.load(self._adapter), self.encoder)
 
     def recipe(self, recipe: str | Recipe) -> Latent | TokenMatch:
         """A recipe, however it matches."""

@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders.encoder import batches_with_whole
 from lexent.evaluation import cache
 from lexent.evaluation.progress import Progress, counter
-from lexent.indexing.tokens import TokenStore
-from lexent.recipes import Recipe
+from lexent.indexing.forward.tokens import TokenStore
+from lexent.pipeline import Pipeline
 from lexent.search.token_rows import TokenRows, of_text
 from lexent.types import States
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
-    from lexent.lexicon import Lexicon
 
 
-def documents(
-    texts: Sequence[str], *, recipe: Recipe, lexicon: Lexicon, encoder: Encoder, progress: Progress | None = None
-) -> TokenStore:
+def documents(texts: Sequence[str], pipeline: Pipeline, *, progress: Progress | None = None) -> TokenStore:
     """The codes of documents' tokens, as an index keeps them, from the cache where they are."""
-    from lexent.pipeline import coded
-
+    encoder, lexicon, recipe = pipeline.encoder, pipeline.lexicon, pipeline.recipe
     # Whole texts are coded wherever they can be: a query without a row for them passes them by.
     coding = recipe if lexicon.whole is None else recipe.having(whole=recipe.whole or 1.0)
 
     def make() -> cache.Arrays:
-        parts, positions = [], []
         advance = counter(progress, recipe.name, kind="document", total=len(texts))
-        for batch in coded(texts, kind="document", encoder=encoder, lexicon=lexicon, recipe=coding, progress=advance):
-            parts.append(TokenStore.of(batch.codes, size=lexicon.size))
-            positions.append(batch.positions)
-        return TokenStore.concatenate(parts).take(np.argsort(np.concatenate(positions), kind="stable")).arrays
+        stores, order = replace(pipeline, recipe=coding).collect(
+            texts, lambda batch: TokenStore.of(batch.codes, size=lexicon.size), kind="document", progress=advance
+        )
+        return TokenStore.concatenate(stores).take(order).arrays
 
     parts = _parts(encoder, "document") | {
         "what": "token codes",
@@ -47,14 +44,11 @@ def documents(
     return TokenStore(cache.arrays(cache.key(parts, texts), frozenset(TokenStore.columns), make))
 
 
-def queries(
-    texts: Sequence[str], *, recipe: Recipe, lexicon: Lexicon, encoder: Encoder, progress: Progress | None = None
-) -> list[TokenRows]:
+def queries(texts: Sequence[str], pipeline: Pipeline, *, progress: Progress | None = None) -> list[TokenRows]:
     """The rows of queries before idf. Their states come from the cache: queries are few and short."""
     import torch
 
-    from lexent import pipeline
-    from lexent.encoders.encoder import batches_with_whole
+    encoder, lexicon, recipe = pipeline.encoder, pipeline.lexicon, pipeline.recipe
 
     def make() -> cache.Arrays:
         advance = counter(progress, recipe.name, kind="query", total=len(texts))
@@ -75,9 +69,6 @@ def queries(
         texts,
         States(torch.from_numpy(held["rows"]), held["offsets"]),
         kind="query",
-        encoder=encoder,
-        lexicon=lexicon,
-        recipe=recipe,
         whole=States(torch.from_numpy(held["whole"]), np.arange(len(texts) + 1)),
     )
     return [TokenRows.of(of_text(codes, text), recipe, size=lexicon.size) for text in range(len(texts))]

@@ -11,15 +11,18 @@ from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import Run, from_top
 from lexent.evaluation.systems import Latent
+from lexent.indexing.segment import Codes, Segment
+from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
+from lexent.search.searcher import Searcher
 
 if TYPE_CHECKING:
     from lexent.indexing.segment import Segment
     from lexent.search.searcher import Searcher
     from lexent.types import SparseVectors
 
-DEPTH = 1000
-KEPT = 3
+TRIAL_DEPTH = 1000
+MAX_PACKED_FORMS = 3
 """Packed forms that are held at a time: tuning goes back and forth between few."""
 
 
@@ -46,29 +49,27 @@ class Trials:
         self.system = system
         self.collection = collection
         self.measures = scoring.parse(measures)
-        self.depth = depth or (max(DEPTH, _depth(self.measures)) if system.recipe.winners else _depth(self.measures))
+        self.depth = depth or (
+            max(TRIAL_DEPTH, _depth(self.measures)) if system.recipe.winners else _depth(self.measures)
+        )
         self._progress = progress
         self._pooled: dict[tuple[Any, ...], SparseVectors] = {}
         self._packed: dict[tuple[Any, ...], Segment] = {}
 
     def searcher(self, recipe: Recipe) -> Searcher:
         """The collection's documents under a recipe, as an index has them."""
-        from lexent.indexing.segment import Codes, Segment
-        from lexent.search.searcher import Searcher
-
         vectors = self._represented(recipe, "document")
         key = (*_up_to_pooling(recipe, "document"), recipe.power, recipe.document_cap, recipe.binary)
         if key not in self._packed:
-            while len(self._packed) >= KEPT:
+            while len(self._packed) >= MAX_PACKED_FORMS:
                 del self._packed[next(iter(self._packed))]
             self._packed[key] = Segment.pack(Codes.of(vectors, recipe), size=vectors.size, recipe=recipe)
         return Searcher([self._packed[key]], recipe, size=vectors.size)
 
     def queries(self, recipe: Recipe) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf."""
-        from lexent.pipeline import as_asked
-
-        return as_asked(self._represented(recipe, "query"), self.system.lexicon, recipe)
+        pipeline = Pipeline(self.system.encoder, self.system.lexicon, recipe)
+        return pipeline.query_vectors(self._represented(recipe, "query"))
 
     def run(self, recipe: Recipe) -> Run:
         """What the system's own `run` gives for the recipe."""
@@ -76,6 +77,7 @@ class Trials:
         return from_top(self.collection, found.positions, scores=found.scores, depth=self.depth)
 
     def scores(self, recipe: Recipe) -> scoring.Scores:
+        """The measures of each query under a recipe."""
         return scoring.score(self.collection.qrels, self.run(recipe), self.measures)
 
     def _represented(self, recipe: Recipe, kind: Any) -> SparseVectors:
@@ -97,4 +99,4 @@ def _up_to_pooling(recipe: Recipe, kind: Any) -> tuple[Any, ...]:
 
 def _depth(measures: Sequence[Any]) -> int:
     """The deepest rank that any of the measures looks at."""
-    return max(measure.params.get("cutoff") or DEPTH for measure in measures)
+    return max(measure.params.get("cutoff") or TRIAL_DEPTH for measure in measures)

@@ -6,16 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from lexent import recipes
+from lexent import arguments, recipes
 from lexent.errors import InputError
 from lexent.evaluation import measures as scoring
-from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Bench, EncoderLike, LexiconLike
+from lexent.evaluation.training_split import training_split
 from lexent.evaluation.trials import Trials
 from lexent.recipes import Recipe
+from lexent.undefined import plain
 
 if TYPE_CHECKING:
     from lexent.evaluation.bucket_training import Learned
@@ -43,9 +45,9 @@ GRID: dict[str, tuple[Any, ...]] = {
 OVER = ("k1", "b", "k2", "idf", "power", "query_power")
 """What is tuned where nothing is said: caps cost quality to save space, so they are a choice, not a tuning."""
 
-LEAST = 1e-4
+MIN_GAIN = 1e-4
 """A smaller gain does not change a setting."""
-MOST = 5000
+MAX_GRID_TRIALS = 5000
 """Trials of a grid."""
 
 
@@ -82,13 +84,14 @@ class Tuned:
         return {name: new for name, (old, new) in pairs.items() if new != old}
 
     def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
         return {
             "recipe": self.recipe.to_dict(),
             "settings": self.settings,
             "measure": self.measure,
             "before": self.before,
             "value": self.value,
-            "p_value": self.p_value,
+            "p_value": plain(self.p_value),
             "collections": {
                 name: {"before": before, "value": value} for name, (before, value) in self.collections.items()
             },
@@ -100,9 +103,9 @@ def tune(
     collections: str | Path | Collection | Sequence[str | Path | Collection],
     *,
     recipe: str | Recipe = "latent-terms",
-    split: str = "train",
+    split: str | None = None,
     measure: str = "nDCG@10",
-    over: Sequence[str] | None = None,
+    over: str | Sequence[str] | None = None,
     search: Search = "coordinate",
     grid: Grid | None = None,
     queries: int | None = None,
@@ -115,11 +118,23 @@ def tune(
     search: "coordinate" tries one setting at a time until none gains, "grid" all combinations. grid: values to try
     instead of our own. queries: at most this many of each collection, drawn evenly. A test split is refused.
     """
-    start, sought = recipes.get(recipe), scoring.parse(measure)
+    arguments.text_or_none("split", split)
+    arguments.function("progress", progress)
+    arguments.whole_or_none("queries", queries, least=1)
+    over = None if over is None else arguments.names("over", over)
+    if grid is not None:
+        for name, values in arguments.mapping("grid", grid, allowed='values by setting: {"k1": [1, 2]}').items():
+            arguments.items(f'the grid of "{name}"', values, "a list of values")
+    start, sought = recipes.get(recipe), scoring.parse(arguments.text("measure", measure))
     if len(sought) != 1:
         raise InputError(f'tuning goes by one measure; given: "{measure}"; write for example nDCG@10')
-    given = [collections] if isinstance(collections, str | Path | Collection) else list(collections)
-    loaded = [_sampled(_train(source, split), queries) for source in given]
+    given = arguments.one_or_several(
+        "collections", collections, (str, Path, Collection), allowed="a collection, or a list of collections"
+    )
+    for each in given:
+        if not isinstance(each, Collection):
+            arguments.path("a collection", each, allowed="a BEIR folder, an ir_datasets id or a Collection")
+    loaded = [_sampled(training_split(source, split), queries) for source in given]
     if not loaded:
         raise InputError("no collection was given; name a BEIR folder that has a train split")
     bench = Bench(encoder=encoder, lexicon=lexicon)
@@ -134,7 +149,7 @@ def predict_buckets(
     collections: Sequence[str | Path | Collection],
     *,
     recipe: str | Recipe = "uhd",
-    split: str = "train",
+    split: str | None = None,
     queries: int | None = None,
     lexicon: LexiconLike = None,
     encoder: EncoderLike = None,
@@ -143,7 +158,7 @@ def predict_buckets(
     """Weights of buckets that depend on the query, learned on a train or dev split; a test split is refused."""
     from lexent.evaluation.bucket_training import learn
 
-    loaded = [_sampled(_train(source, split), queries) for source in collections]
+    loaded = [_sampled(training_split(source, split), queries) for source in collections]
     system = Bench(encoder=encoder, lexicon=lexicon).latent(recipe)
     return learn([(system, each) for each in loaded], progress=progress)
 
@@ -198,7 +213,7 @@ def _by_coordinates(start: Recipe, values: Grid, value: Value, tell: Progress) -
         changed, turn, done = False, turn + 1, 0
         for name, allowed in values.items():
             for recipe in [best.having(**{name: each}) for each in allowed]:
-                if value(recipe) > value(best) + LEAST:
+                if value(recipe) > value(best) + MIN_GAIN:
                     best, changed = recipe, True
                 done += 1
                 tell(f"tuning, round {turn}", done, total)
@@ -213,7 +228,7 @@ def _by_grid(start: Recipe, values: Grid, value: Value, tell: Progress) -> Recip
     combinations = list(product(*(values[name] for name in names)))
     for done, combination in enumerate(combinations, 1):
         recipe = start.having(**dict(zip(names, combination, strict=True)))
-        if value(recipe) > value(best) + LEAST:
+        if value(recipe) > value(best) + MIN_GAIN:
             best = recipe
         tell("tuning", done, len(combinations))
     return best
@@ -237,31 +252,19 @@ def _values(
         if name not in known:
             more = "; buckets with a lexicon that has several" if name == "buckets" else ""
             raise InputError(f'cannot tune "{name}"; what can be tuned: {", ".join(GRID)}{more}')
-    if search not in ("coordinate", "grid"):
-        raise InputError(f'no search "{search}"; allowed: coordinate, grid')
+    arguments.choice("search", search, get_args(Search))
     values = {name: tuple(dict.fromkeys((*known[name], start.setting(name)))) for name in names}
     combinations = 1
     for name in names:
         for each in values[name]:
             start.having(**{name: each})  # refuses, by name, a value that is not allowed
         combinations *= len(values[name])
-    if search == "grid" and combinations > MOST:
+    if search == "grid" and combinations > MAX_GRID_TRIALS:
         raise InputError(
-            f"a grid over {', '.join(names)} has {combinations:,} combinations; allowed: at most {MOST:,}; name fewer "
-            "settings: --over k1,b; or try one after the other: --search coordinate"
+            f"a grid over {', '.join(names)} has {combinations:,} combinations; allowed: at most "
+            f"{MAX_GRID_TRIALS:,}; name fewer settings: --over k1,b; or try one after the other: --search coordinate"
         )
     return values
-
-
-def _train(source: str | Path | Collection, split: str) -> Collection:
-    """The collection, refused where its split is one to test on: what is tuned there can no longer be tested there."""
-    own = source.split if isinstance(source, Collection) else split
-    parts = str(source).removeprefix("irds:").split("/") if str(source).startswith("irds:") else []
-    if own == "test" or "test" in parts:
-        raise InputError(
-            "tuning on a test split would make its figures worthless, so it is refused; name another: --split train"
-        )
-    return load(source, split=split)
 
 
 def _sampled(collection: Collection, most: int | None) -> Collection:

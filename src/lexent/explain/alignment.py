@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from lexent import arguments
 from lexent.errors import InputError
 from lexent.explain.attribution import WHOLE_TEXT, word_at
 from lexent.explain.contributions import bar
+from lexent.indexing.postings.quantisation import LINEAR_STEPS
 from lexent.search.maxsim import Aligned, MaxSim
-from lexent.search.query import ADDED, WHOLE, Query, Rows
+from lexent.search.query import ADDED_CONCEPT_ROW, WHOLE_TEXT_ROW, Query, QueryRows
 from lexent.types import Contribution, Tokens
 
 if TYPE_CHECKING:
     from lexent.search.view import View
 
-SHOWN = 3
+SHOWN_CONCEPTS = 3
 """Concepts that the readable form shows of each pair."""
 RowKind = Literal["token", "whole", "added"]
-_KINDS: dict[int, RowKind] = {WHOLE: "whole", ADDED: "added"}
+_KINDS: dict[int, RowKind] = {WHOLE_TEXT_ROW: "whole", ADDED_CONCEPT_ROW: "added"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,14 @@ class AlignedToken:
     left_out: int = 0
 
     def top(self, n: int) -> AlignedToken:
-        kept, others = self.concepts[: max(n, 0)], self.concepts[max(n, 0) :]
+        """The n strongest concepts; the others are summed in the rest."""
+        n = arguments.whole("n", n, least=0)
+        kept, others = self.concepts[:n], self.concepts[n:]
         rest = self.rest + sum(part.value for part in others)
         return replace(self, concepts=kept, rest=rest, left_out=self.left_out + len(others))
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         return {**asdict(self), "concepts": [asdict(part) for part in self.concepts]}
 
 
@@ -71,9 +76,11 @@ class Alignment:
 
     def top(self, n: int) -> Alignment:
         """The n strongest concepts of each pair; the others go into its rest."""
+        arguments.whole("n", n, least=0)
         return replace(self, tokens=tuple(token.top(n) for token in self.tokens))
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         return {"id": self.id, "score": self.score, "tokens": [token.to_dict() for token in self.tokens]}
 
     def __str__(self) -> str:
@@ -83,8 +90,10 @@ class Alignment:
         lines = [f"{self.id}  {self.score:.3f}"]
         for token in self.tokens:
             found = token.document.token if token.document else ""
-            shared = ", ".join(f"#{part.concept} {part.label} {part.value:.3f}" for part in token.concepts[:SHOWN])
-            more = f", {len(token.concepts) - SHOWN} more" if len(token.concepts) > SHOWN else ""
+            shared = ", ".join(
+                f"#{part.concept} {part.label} {part.value:.3f}" for part in token.concepts[:SHOWN_CONCEPTS]
+            )
+            more = f", {len(token.concepts) - SHOWN_CONCEPTS} more" if len(token.concepts) > SHOWN_CONCEPTS else ""
             line = f"  {token.query.token:>{left}} > {found:{right}}  {bar(token.value, longest)} {token.value:8.3f}"
             lines.append(f"{line}  {shared}{more}".rstrip())
         return "\n".join(lines)
@@ -118,20 +127,18 @@ def align(index: View, query: Query, position: int, *, id: str, score: float) ->
                 query=ours,
                 weight=float(rows.strengths[row]),
                 document=_piece(text, held, int(found.best[row])) if concepts else None,
-                value=int(found.gains[rows.offsets[row] : rows.offsets[row + 1]].sum()) / found.divisor,
+                value=int(found.contributions[rows.offsets[row] : rows.offsets[row + 1]].sum()) / found.divisor,
                 concepts=concepts,
             )
         )
     return Alignment(id, score, tuple(made))
 
 
-def _concepts(index: View, rows: Rows, found: Aligned, row: int) -> tuple[Contribution, ...]:
-    from lexent.indexing.scale import LINEAR
-
+def _concepts(index: View, rows: QueryRows, found: Aligned, row: int) -> tuple[Contribution, ...]:
     part = slice(rows.offsets[row], rows.offsets[row + 1])
-    sides = (rows.ids, rows.weights, found.codes, found.gains)
+    sides = (rows.ids, rows.weights, found.codes, found.contributions)
     shared = [
-        Contribution(concept, index.lexicon.label(concept), weight, code / LINEAR, gain / found.divisor)
+        Contribution(concept, index.lexicon.label(concept), weight, code / LINEAR_STEPS, gain / found.divisor)
         for concept, weight, code, gain in zip(*(side[part].tolist() for side in sides), strict=True)
         if code
     ]

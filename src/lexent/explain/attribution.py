@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent import arguments
 from lexent.errors import InputError
+from lexent.pipeline import Pipeline
+from lexent.search.steering import targets
 from lexent.types import Kind, Tokens, TokenShare
 
 if TYPE_CHECKING:
-    from lexent.encoders import Encoder
-    from lexent.lexicon import Lexicon
-    from lexent.recipes import Recipe
     from lexent.search.results import Hit
 
 WHOLE_TEXT = "whole text"
@@ -40,9 +40,11 @@ class Attribution:
 
     def scaled(self, total: float) -> tuple[TokenShare, ...]:
         """The shares in proportion, so that they sum to `total`."""
+        total = arguments.number("total", total)
         return tuple(replace(share, share=share.share / self.pooled * total) for share in self.shares)
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         tokens = [asdict(share) for share in self.shares]
         return {"concept": self.concept, "label": self.label, "pooled": self.pooled, "tokens": tokens}
 
@@ -59,28 +61,28 @@ class ConceptTokens:
     document: Attribution
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         return {"query": self.query.to_dict(), "document": self.document.to_dict()}
 
     def __str__(self) -> str:
         return f"query     {self.query}\ndocument  {self.document}"
 
 
-def attribute(
-    text: str, concept: int, *, kind: Kind, encoder: Encoder, lexicon: Lexicon, recipe: Recipe
-) -> Attribution:
+def attribute(text: str, concept: int, *, kind: Kind, pipeline: Pipeline) -> Attribution:
     """Which words of `text` raised a concept. The text is encoded again, alone.
 
     Where the encoder works in half precision, a text encoded alone may differ from the same text encoded among others
     in the third digit.
     """
-    from lexent.pipeline import coded
-
+    arguments.text("text", text)
+    encoder, lexicon, recipe = pipeline.encoder, pipeline.lexicon, pipeline.recipe
+    concept = lexicon.concept(concept).id
     if recipe.level != "tokens":
         raise InputError(
             f'the recipe "{recipe.name}" encodes a text as one {recipe.level} vector, so no token stands for a '
             "concept; words can be shown for recipes that encode tokens"
         )
-    codes = next(coded([text], kind=kind, encoder=encoder, lexicon=lexicon, recipe=recipe)).codes
+    codes = next(pipeline.coded([text], kind=kind)).codes
     activations = np.where(codes.ids == concept, codes.values, 0).sum(axis=1, dtype=np.float64)
     # By MaxSim a query's concept counts as often as its tokens have it; a document's, in one token at a time.
     summed = recipe.pool == "sum" or (recipe.match == "maxsim" and kind == "query")
@@ -94,14 +96,12 @@ def attribute(
 
 def tokens(hit: Hit, concept: str | int) -> ConceptTokens:
     """The words behind a concept of a hit; of several that a name may mean, the one that gave most to the score."""
-    from lexent.search.steering import targets
-
     index = hit.index
     meant = targets(concept, hit.query.ids.tolist(), lexicon=index.lexicon)
     chosen = next((part.concept for part in hit.explain().contributions if part.concept in meant), meant[0])
 
     def side(text: str, kind: Kind) -> Attribution:
-        return attribute(text, chosen, kind=kind, encoder=index.encoder, lexicon=index.lexicon, recipe=index.recipe)
+        return attribute(text, chosen, kind=kind, pipeline=index.pipeline)
 
     return ConceptTokens(
         query=side(hit.query.text, "query"), document=side(index.documents.at([hit.position])[0].content, "document")

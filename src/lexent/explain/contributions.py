@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from lexent import arguments
 from lexent.types import Contribution
 
 if TYPE_CHECKING:
     from lexent.search.query import Query
-    from lexent.search.view import View
+    from lexent.search.results import Scored
 
-BAR = 24
+BAR_CHARS = 24
 """Characters of the longest bar."""
 
 
@@ -31,11 +32,13 @@ class Explanation:
 
     def top(self, n: int) -> Explanation:
         """The n strongest contributions; the others go into the rest."""
-        kept, others = self.contributions[: max(n, 0)], self.contributions[max(n, 0) :]
+        n = arguments.whole("n", n, least=0)
+        kept, others = self.contributions[:n], self.contributions[n:]
         rest = self.rest + sum(part.value for part in others)
         return replace(self, contributions=kept, rest=rest, left_out=self.left_out + len(others))
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         parts = [asdict(part) for part in self.contributions]
         return {"id": self.id, "score": self.score, "contributions": parts, "rest": self.rest}
 
@@ -46,17 +49,17 @@ class Explanation:
             products = f"query {part.query:.3f} x document {part.document:.3f}"
             lines.append(f"  {bar(part.value, longest)} {part.value:8.3f}  #{part.concept} {part.label}  ({products})")
         if self.left_out:
-            lines.append(f"  {'':{BAR}} {self.rest:8.3f}  {self.left_out} more")
+            lines.append(f"  {'':{BAR_CHARS}} {self.rest:8.3f}  {self.left_out} more")
         return "\n".join(lines)
 
 
-def explain(index: View, query: Query, position: int, *, id: str, score: float) -> Explanation:
+def explain(index: Scored, query: Query, position: int, *, id: str, score: float) -> Explanation:
     """The explanation of the document at `position`, whose score for the query is known."""
-    weights, values = index.matcher.contributions(query, position)
+    weights, values = index.contributions(query, position)
     parts = [
         Contribution(
             concept=concept,
-            label=index.lexicon.label(concept),
+            label=index.label(concept),
             query=in_query,
             document=in_document,
             value=value,
@@ -72,5 +75,5 @@ def explain(index: View, query: Query, position: int, *, id: str, score: float) 
 
 def bar(value: float, longest: float) -> str:
     """A bar of text, as long as the value's share of the longest; hollow for negative values."""
-    length = round(BAR * abs(value) / longest) if longest else 0
-    return f"{('█' if value >= 0 else '░') * max(length, 1):{BAR}}"
+    length = round(BAR_CHARS * abs(value) / longest) if longest else 0
+    return f"{('█' if value >= 0 else '░') * max(length, 1):{BAR_CHARS}}"

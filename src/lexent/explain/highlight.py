@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lexent.encoders.encoder import encode
 from lexent.explain.attribution import words
 from lexent.search.maxsim import MaxSim
 from lexent.types import TokenShare
@@ -23,8 +24,6 @@ def highlights(hits: Sequence[Hit]) -> list[tuple[TokenShare, ...]]:
     matches tokens, a word has what the query's tokens found in it, and nothing is encoded. Recipes that encode a text
     as one vector have no words to show.
     """
-    from lexent.encoders.encoder import encode
-
     if not hits:
         return []
     index = hits[0].index
@@ -63,5 +62,5 @@ def _aligned(hit: Hit, matcher: MaxSim) -> tuple[TokenShare, ...]:
     heat = np.zeros(len(tokens) + whole)
     owners = np.repeat(found.best, np.diff(rows.offsets))
     known = (owners >= 0) & (owners < len(heat))  # a damaged store may hold rows that the text has not
-    np.add.at(heat, owners[known], found.gains[known] / found.divisor)
+    np.add.at(heat, owners[known], found.contributions[known] / found.divisor)
     return words(text, tokens, heat, whole=whole)

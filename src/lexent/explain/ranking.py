@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lexent import arguments
 from lexent.explain.alignment import Alignment, align
 from lexent.explain.contributions import Explanation, bar, explain
+from lexent.search.feedback import Learning
 from lexent.search.results import QueryConcept
+from lexent.search.view import View
 
 if TYPE_CHECKING:
-    from lexent.search.engine import Index
+    from lexent.engine import Index
     from lexent.search.feedback import Feedback
     from lexent.search.query import Query
     from lexent.search.steering import Steer
-    from lexent.search.view import View
 
-SHOWN = 8
+SHOWN_CONCEPTS = 8
 """Concepts that the readable form shows of each list."""
 
 
@@ -48,6 +50,7 @@ class Comparison:
     """Strongest first; positive where the other document has more of a concept, or has one that this one lacks."""
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         return asdict(self)
 
 
@@ -74,6 +77,7 @@ class RankExplanation:
     """Token by token, where the recipe matches tokens."""
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         parts = self.explanation.to_dict()
         return {
             "query": self.query,
@@ -92,12 +96,14 @@ class RankExplanation:
 
     def __str__(self) -> str:
         place = f"rank {self.rank} of {self.found}" if self.rank else "not found: no shared concept"
-        lines = [f'"{self.query}": {place}', str(self.explanation.top(SHOWN))]
+        lines = [f'"{self.query}": {place}', str(self.explanation.top(SHOWN_CONCEPTS))]
         if self.alignment:
             lines += ["token by token:", *str(self.alignment).splitlines()[1:]]
         if self.missing:
             lines.append("concepts of the query that it lacks:")
-            lines += [f"  {concept.weight:8.3f}  #{concept.id} {concept.label}" for concept in self.missing[:SHOWN]]
+            lines += [
+                f"  {concept.weight:8.3f}  #{concept.id} {concept.label}" for concept in self.missing[:SHOWN_CONCEPTS]
+            ]
         for other in dict.fromkeys([self.above, self.best]):  # the second hit is compared with the first once
             lines += _compared(other) if other else []
         return "\n".join(lines)
@@ -110,16 +116,19 @@ def why(
     *,
     steer: Steer | None = None,
     feedback: Feedback | int | None = None,
-    like: Sequence[str] = (),
-    unlike: Sequence[str] = (),
+    like: str | Sequence[str] = (),
+    unlike: str | Sequence[str] = (),
 ) -> RankExplanation:
     """The rank of a document for a query, exact however far down, and what keeps it from ranking higher.
 
     steer, feedback, like, unlike: as the search had them.
     """
-    from lexent.search.feedback import Learning
-
-    view, learning = index.view, Learning.of(feedback, like=like, unlike=unlike)
+    view = getattr(index, "view", None)
+    if not isinstance(view, View):
+        raise arguments.refused("index", index, "an index: lexent.open(DIR)")
+    arguments.text("query", query)
+    arguments.text("doc_id", doc_id)
+    learning = Learning.of(feedback, like=like, unlike=unlike)
     position = view.documents.position(doc_id)
     return why_ranked(view, view.query(query, steer=steer, learning=learning), position, doc_id)
 
@@ -175,11 +184,11 @@ def _comparison(
 def _compared(other: Comparison) -> list[str]:
     longest = max((abs(difference.value) for difference in other.differences), default=0.0)
     lines = [f"rank {other.rank}, {other.id}, scores {other.gap:.3f} more ({other.score:.3f}):"]
-    for difference in other.differences[:SHOWN]:
+    for difference in other.differences[:SHOWN_CONCEPTS]:
         name = f"#{difference.concept} {difference.label}"
         has = f"it has {difference.other:.3f}, this one {difference.document:.3f}"
         lines.append(f"  {bar(difference.value, longest)} {difference.value:+8.3f}  {name}  ({has})")
-    left = other.differences[SHOWN:]
+    left = other.differences[SHOWN_CONCEPTS:]
     if left:
         lines.append(f"  {'':{len(bar(1, 1))}} {sum(difference.value for difference in left):+8.3f}  {len(left)} more")
     return lines

@@ -1,9 +1,4 @@
-"""Stage 5: codes to packed segments on disk, and exact top-k over them."""
+"""Stage 5: impacts to packed segments on disk, and changes to them.
 
-from lexent.indexing.documents import Documents, DocumentWriter
-from lexent.indexing.manifest import Manifest, verify
-from lexent.indexing.segment import Codes, Segment
-from lexent.indexing.snapshot import Snapshot
-from lexent.indexing.writer import Writer
-
-__all__ = ["Codes", "DocumentWriter", "Documents", "Manifest", "Segment", "Snapshot", "Writer", "verify"]
+Nothing is imported here: `topk` reads `indexing.postings`, and the rest of this package stands above `topk`.
+"""

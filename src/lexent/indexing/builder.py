@@ -6,29 +6,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lexent import artifact
 from lexent.errors import InputError
-from lexent.indexing.dense import DenseStore
+from lexent.indexing.forward.dense import DenseStore
+from lexent.indexing.forward.stores import EXTRAS, EncodedDocuments, ForwardIndex
+from lexent.indexing.forward.tokens import TokenStore
 from lexent.indexing.lock import check_free
 from lexent.indexing.manifest import SEGMENTS, Counts, EncoderPart, LexiconPart, Manifest, now_text
 from lexent.indexing.segment import Codes
-from lexent.indexing.stores import EXTRAS, Material, Stores
-from lexent.indexing.tokens import TokenStore
 from lexent.indexing.writer import SegmentWriter, committed
+from lexent.models import EncoderLike, LexiconLike, encoder_source, lexicon_source, load_encoder, load_lexicon
+from lexent.pipeline import Coded, Pipeline
 from lexent.recipes import Recipe
-from lexent.search.parts import EncoderLike, LexiconLike, encoder_source, lexicon_source, load_encoder, load_lexicon
 from lexent.types import Document, SparseVectors
 
-if TYPE_CHECKING:
-    from lexent.encoders import Encoder
-    from lexent.lexicon import Lexicon
-
-CHUNK = 4096
+DOCUMENTS_PER_CHUNK = 4096
 """Documents that are held as text at once."""
 
 Progress = Callable[[int], None]
@@ -46,7 +43,7 @@ def build(
     memory: int | None,
     progress: Progress | None,
     overwrite: bool,
-) -> tuple[Encoder, Lexicon]:
+) -> Pipeline:
     """Writes the index to `out`, whole or not at all. Encoder and lexicon are loaded once a first document is there."""
     for name in extras:
         if name not in EXTRAS:
@@ -65,9 +62,9 @@ def build(
         with SegmentWriter(
             folder / SEGMENTS / "000001", size=loaded_lexicon.size, recipe=recipe, extras=extras, memory=memory
         ) as writer:
-            used: Any = {"encoder": loaded_encoder, "lexicon": loaded_lexicon, "recipe": recipe, "extras": extras}
+            pipeline = Pipeline(loaded_encoder, loaded_lexicon, recipe)
             for chunk in chain([first], chunks):
-                writer.add(chunk, partial(material_of, chunk, **used, progress=progress))
+                writer.add(chunk, partial(material_of, chunk, pipeline, extras=extras, progress=progress))
         empty = Manifest(
             format=artifact.FORMAT_VERSION,
             generation=0,
@@ -94,47 +91,45 @@ def build(
         )
         committed(folder, [writer.part()], before=empty, recipe=recipe).write(folder)
         check_free(out)  # again: what a writer adds meanwhile must not end up in the folder that takes its place
-    return loaded_encoder, loaded_lexicon
+    return pipeline
 
 
 def in_chunks(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """The documents in lists of at most DOCUMENTS_PER_CHUNK."""
     source = iter(documents)
-    while chunk := list(islice(source, CHUNK)):
+    while chunk := list(islice(source, DOCUMENTS_PER_CHUNK)):
         yield chunk
 
 
 def material_of(
-    documents: list[Document],
-    *,
-    encoder: Encoder,
-    lexicon: Lexicon,
-    recipe: Recipe,
-    extras: Sequence[str] = (),
-    progress: Progress | None = None,
-) -> Material:
+    documents: list[Document], pipeline: Pipeline, *, extras: Sequence[str] = (), progress: Progress | None = None
+) -> EncodedDocuments:
     """What the index keeps of documents: the codes of their latents, of their tokens, their vectors."""
-    from lexent.pipeline import as_pooled, coded
-
-    texts = [document.content for document in documents]
-    positions: list[NDArray[np.int64]] = []
-    pooled: list[SparseVectors] = []
-    tokens: list[TokenStore] = []
+    size, recipe = pipeline.lexicon.size, pipeline.recipe
     vectors: list[NDArray[np.float32]] = []
-    parts: Any = {"encoder": encoder, "lexicon": lexicon, "recipe": recipe}
-    for batch in coded(texts, kind="document", **parts, vectors="dense" in extras, progress=progress):
-        positions.append(batch.positions)
-        if recipe.match == "maxsim":
-            tokens.append(TokenStore.of(batch.codes, size=lexicon.size))
-        else:
-            pooled.append(as_pooled(batch.codes, lexicon, recipe))
+
+    def with_vectors(batch: Coded) -> Coded:
         if batch.whole is not None:
             vectors.append(batch.whole.numpy())
-    order = np.argsort(np.concatenate(positions), kind="stable")
-    stores: Stores = {}
+        return batch
+
+    def pooled(batch: Coded) -> SparseVectors:
+        return pipeline.pooled(with_vectors(batch).codes)
+
+    def tokens(batch: Coded) -> TokenStore:
+        return TokenStore.of(with_vectors(batch).codes, size=size)
+
+    texts = [document.content for document in documents]
+    options: Any = {"kind": "document", "vectors": "dense" in extras, "progress": progress}
+    stores: ForwardIndex = {}
+    if recipe.match == "maxsim":
+        parts, order = pipeline.collect(texts, tokens, **options)
+        store = TokenStore.concatenate(parts).take(order)
+        stores[store.name] = store
+        codes = store.maxima(size=size)
+    else:
+        found, order = pipeline.collect(texts, pooled, **options)
+        codes = Codes.of(SparseVectors.concatenate(found, size=size).take(order), recipe)
     if vectors:
         stores[DenseStore.name] = DenseStore.of(np.concatenate(vectors)[order])
-    if recipe.match == "maxsim":
-        store = TokenStore.concatenate(tokens).take(order)
-        stores[store.name] = store
-        return Material(store.maxima(size=lexicon.size), stores)
-    return Material(Codes.of(SparseVectors.concatenate(pooled, size=lexicon.size).take(order), recipe), stores)
+    return EncodedDocuments(codes, stores)

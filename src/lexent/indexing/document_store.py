@@ -14,9 +14,10 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from lexent import arguments
 from lexent.artifact import write_error
 from lexent.errors import ArtifactError, InputError, NotFoundError
-from lexent.indexing.fields import FieldReader, FieldWriter, batches
+from lexent.indexing.field_index import FieldReader, FieldWriter, batches
 from lexent.indexing.filters import FieldKind, Filter
 from lexent.types import Document
 
@@ -34,7 +35,7 @@ CREATE TABLE documents (
 )
 """
 
-_LOOKUPS = 500  # ids in one query; older SQLite allows 999 values
+_IDS_PER_QUERY = 500  # ids in one query; older SQLite allows 999 values
 
 _ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -153,16 +154,11 @@ class DocumentWriter:
                 f"document {position + 1} has the id {document.id!r}; every document needs a text id of its own. "
                 f"Its text begins: {document.text[:60]!r}"
             )
+        for text in (document.id, document.title, document.text):
+            arguments.unicode(f"document {position + 1}, id {document.id!a}", text)
         try:
-            for text in (document.id, document.title, document.text):
-                text.encode()
             metadata = orjson.dumps(dict(document.metadata)).decode()
             return position, document.id, document.title, document.text, metadata
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"document {position + 1}, id {document.id!a}: its text is not valid Unicode ({error.reason} at "
-                f"{error.start}); save the file as UTF-8"
-            ) from error
         except TypeError as error:
             raise InputError(
                 f'document {position + 1}, id "{document.id}": its metadata cannot be kept as JSON ({error})'
@@ -205,6 +201,7 @@ class Documents:
         return f"{self._path.as_uri()}?mode=ro&immutable=1"
 
     def close(self) -> None:
+        """Close the connections."""
         with self._lock:
             self._connection.close()
         self._fields.close()
@@ -220,6 +217,7 @@ class Documents:
         return [self._document("position", int(position)) for position in positions]
 
     def get(self, id: str) -> Document:
+        """The document of that id."""
         return self._document("id", id)
 
     def position(self, id: str) -> int:
@@ -237,8 +235,8 @@ class Documents:
         """Where the documents of these ids stand; ids that are not here are left out."""
         wanted = [id for id in ids if _is_unicode(id)]
         found: dict[str, int] = {}
-        for start in range(0, len(wanted), _LOOKUPS):
-            batch = wanted[start : start + _LOOKUPS]
+        for start in range(0, len(wanted), _IDS_PER_QUERY):
+            batch = wanted[start : start + _IDS_PER_QUERY]
             marks = ", ".join("?" * len(batch))
             found.update(self._read(f"SELECT id, position FROM documents WHERE id IN ({marks})", tuple(batch)))
         return found
@@ -261,6 +259,11 @@ class Documents:
         """The kinds of value a field has here: number, text, boolean; none where no document has it."""
         with self._damage():
             return self._fields.kinds(name)
+
+    def has_other_text(self, name: str) -> bool:
+        """Whether a field has texts here that are no dates; empty ones do not count."""
+        with self._damage():
+            return self._fields.has_other_text(name)
 
     def ids(self, positions: Sequence[int]) -> list[str]:
         """The ids at these positions, without their texts."""

@@ -6,13 +6,13 @@ import sqlite3
 import sys
 import threading
 from array import array
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.bounded_cache import BoundedCache
 from lexent.indexing.filters import KINDS, FieldKind, Filter, Match, Node, Span, Stored, stored
 
 SCHEMA = """
@@ -26,10 +26,10 @@ CREATE TABLE fields (
 ) WITHOUT ROWID;
 """
 
-CUT = 128
+POSITIONS_PER_ROW = 128
 """Positions in a row: more would not fit on a page of SQLite beside others, and every search would read them all."""
 
-HELD = 2**19
+BUFFERED_POSITIONS = 2**19
 """Positions that are held in memory before they are written."""
 
 MASK_BYTES = 2**26
@@ -37,6 +37,10 @@ MASK_BYTES = 2**26
 
 _BATCH = 8192
 _OF_FIELD = "field = (SELECT field FROM names WHERE name = ?)"
+_DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+_IS_DATE = f"value GLOB '{_DAY}' OR value GLOB '{_DAY}[T ][0-9][0-9]:[0-9][0-9]*'"
+"""A date in the form of ISO 8601, with a time or without, as `lexent.corpus.field_types` and JSON write it."""
+_OTHER_TEXT = f"SELECT 1 FROM fields WHERE {_OF_FIELD} AND value > '' AND value < x'' AND NOT ({_IS_DATE}) LIMIT 1"
 
 
 class FieldWriter:
@@ -59,7 +63,7 @@ class FieldWriter:
             elif found[-1] != position:  # a list may hold a value twice
                 found.append(position)
             self._held += 1
-        if self._held >= HELD:
+        if self._held >= BUFFERED_POSITIONS:
             self.flush()
 
     def copy(self, rows: Iterable[list[tuple[str, Stored, bytes]]], target: NDArray[np.int64]) -> None:
@@ -76,10 +80,11 @@ class FieldWriter:
                     self._lists.setdefault(name, {}).setdefault(value, array("I")).frombytes(data[start:stop])
                 start = stop
             self._held += len(data) // 4
-            if self._held >= HELD:
+            if self._held >= BUFFERED_POSITIONS:
                 self.flush()
 
     def flush(self) -> None:
+        """Write the positions that are buffered."""
         for name, lists in self._lists.items():
             if name not in self._known:
                 self._known[name] = len(self._known)
@@ -107,8 +112,8 @@ def _rows(field: int, lists: Mapping[Stored, array[int]]) -> Iterator[tuple[int,
     for kinds in ((int, float), (str,), (bytes,)):
         for value in sorted(value for value in lists if isinstance(value, kinds)):
             found = lists[value]
-            for start in range(0, len(found), CUT):
-                part = found[start : start + CUT]
+            for start in range(0, len(found), POSITIONS_PER_ROW):
+                part = found[start : start + POSITIONS_PER_ROW]
                 first = part[0]
                 if sys.byteorder == "big":
                     part.byteswap()
@@ -121,22 +126,21 @@ class FieldReader:
     def __init__(self, connection: sqlite3.Connection, size: int) -> None:
         self._connection, self._size = connection, size
         self._reading = threading.Lock()
-        self._masks: OrderedDict[Filter | Node, NDArray[np.bool_]] = OrderedDict()
-        self._remembering = threading.Lock()
-        self._capacity = min(256, max(4, MASK_BYTES // max(1, size)))
+        capacity = min(256, max(4, MASK_BYTES // max(1, size)))
+        self._other_text: dict[str, bool] = {}
+        self._masks: BoundedCache[Filter | Node, NDArray[np.bool_]] = BoundedCache(capacity)
 
     def close(self) -> None:
+        """Close the connection."""
         with self._reading:
             self._connection.close()
 
     def matching(self, where: Filter) -> NDArray[np.bool_]:
         """bool[size], read-only: where the filter holds. Remembered, as are its parts."""
-        found = self._remembered(where)
-        if found is None:
-            found = self._remember(where, where.mask(self._size, self._match))
-        return found
+        return self._masks.get_or_make(where, lambda: _read_only(where.mask(self._size, self._match)))
 
     def names(self) -> list[str]:
+        """The names of all fields."""
         with self._reading:
             return [str(row[0]) for row in self._connection.execute("SELECT name FROM names ORDER BY name")]
 
@@ -147,18 +151,26 @@ class FieldReader:
                 kind for kind, spans in KINDS.items() if any(self._select(name, span, limit=1) for span in spans)
             )
 
+    def has_other_text(self, name: str) -> bool:
+        """Whether a field has texts that are no dates; empty ones do not count. Found once for each field."""
+        with self._reading:
+            if name not in self._other_text:
+                found = self._connection.execute(_OTHER_TEXT, (name,)).fetchone()
+                self._other_text[name] = found is not None
+            return self._other_text[name]
+
     def _match(self, match: Match) -> NDArray[np.bool_]:
-        found = self._remembered(match)
+        found = self._masks.get(match)
         if found is not None:
             return found
-        with self._reading:
-            found = self._remembered(match)  # another thread may have looked it up meanwhile
-            if found is not None:
-                return found
-            mask = np.zeros(self._size, dtype=np.bool_)
-            for span in match.spans:
-                mask[np.frombuffer(b"".join(self._select(match.field, span)), "<u4")] = True
-            return self._remember(match, mask)
+        with self._reading:  # another thread may have looked it up meanwhile
+            return self._masks.get_or_make(match, lambda: self._looked_up(match))
+
+    def _looked_up(self, match: Match) -> NDArray[np.bool_]:
+        mask = np.zeros(self._size, dtype=np.bool_)
+        for span in match.spans:
+            mask[np.frombuffer(b"".join(self._select(match.field, span)), "<u4")] = True
+        return _read_only(mask)
 
     def _select(self, name: str, span: Span, *, limit: int = -1) -> list[bytes]:
         conditions, values = [_OF_FIELD], [name]  # type: tuple[list[str], list[Stored]]
@@ -171,20 +183,10 @@ class FieldReader:
         query = f"SELECT positions FROM fields WHERE {' AND '.join(conditions)} LIMIT ?"
         return [row[0] for row in self._connection.execute(query, (*values, limit))]
 
-    def _remembered(self, key: Filter | Node) -> NDArray[np.bool_] | None:
-        with self._remembering:
-            found = self._masks.get(key)
-            if found is not None:
-                self._masks.move_to_end(key)
-            return found
 
-    def _remember(self, key: Filter | Node, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        mask.flags.writeable = False
-        with self._remembering:
-            self._masks[key] = mask
-            while len(self._masks) > self._capacity:
-                self._masks.popitem(last=False)
-        return mask
+def _read_only(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    mask.flags.writeable = False
+    return mask
 
 
 def batches(connection: sqlite3.Connection, schema: str) -> Iterator[list[tuple[str, Stored, bytes]]]:

@@ -19,7 +19,7 @@ from lexent.errors import InputError
 
 OPERATORS = ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "exists")
 JOINS = ("and", "or", "not")
-DEPTH = 32
+MAX_NESTING = 32
 """How deep "and", "or" and "not" may stand within each other."""
 
 EXAMPLE = '{"year": {"gte": 2019}, "lang": "en"}'
@@ -29,7 +29,7 @@ Stored = int | float | str | bytes
 
 FieldKind = Literal["number", "text", "boolean"]
 
-HUGE = 2**63
+INT64_END = 2**63
 """Numbers from here on are no integers of SQLite; they are stored as bytes, exact and in order."""
 
 _FALSE, _TRUE, _HUGE = b"\x00", b"\x01", b"\x02"
@@ -40,7 +40,7 @@ def stored(value: bool | int | float | str) -> Stored:
     """Equal values and no others give equal stored ones, in order within a kind. 1 equals 1.0, but not True."""
     if isinstance(value, bool):
         return _TRUE if value else _FALSE
-    if isinstance(value, str) or value < HUGE:
+    if isinstance(value, str) or value < INT64_END:
         return value
     whole = int(value)  # exact: a float this large has no fraction
     size = (whole.bit_length() + 7) // 8
@@ -75,16 +75,22 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Every:
+    """All of the parts hold."""
+
     parts: frozenset[Node]
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
+    """At least one of the parts holds."""
+
     parts: frozenset[Node]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
+    """The part does not hold."""
+
     part: Node
 
 
@@ -121,6 +127,11 @@ class Filter:
             kinds = found.setdefault(match.field, set())
             kinds.update(kind for span in match.spans for kind in _kind(span))
         return {name: frozenset(kinds) for name, kinds in found.items()}
+
+    def texts(self, name: str) -> frozenset[str]:
+        """The texts that it compares a field with."""
+        spans = (span for match in _matches(self.root) if match.field == name for span in match.spans)
+        return frozenset(end for span in spans for end in (span.low, span.high) if isinstance(end, str))
 
     def mask(self, size: int, find: Callable[[Match], NDArray[np.bool_]]) -> NDArray[np.bool_]:
         """bool[size]: where it holds, from where each of its leaves does."""
@@ -162,8 +173,8 @@ def _kind(span: Span) -> Iterator[FieldKind]:
 def _joined(given: Any, *, depth: int) -> Node:
     if not isinstance(given, Mapping):
         raise InputError(f"a filter is a mapping of fields, such as {EXAMPLE}; this is none: {_short(given)}")
-    if depth > DEPTH:
-        raise InputError(f'a filter nests "and", "or" and "not" at most {DEPTH} deep; write this one flatter')
+    if depth > MAX_NESTING:
+        raise InputError(f'a filter nests "and", "or" and "not" at most {MAX_NESTING} deep; write this one flatter')
     parts = [_part(name, value, depth=depth) for name, value in given.items()]
     return _combined(Every, parts)
 
@@ -245,10 +256,10 @@ def _range(name: str, bounds: Mapping[str, Any]) -> list[Span]:
         return [_cut(KINDS["text"][0], low, high)]
     small, huge = KINDS["number"]
     spans = []
-    if low is None or low[0] < HUGE:
-        spans.append(_cut(small, low, high if high and high[0] < HUGE else None))
-    if high is None or high[0] >= HUGE:
-        spans.append(_cut(huge, low if low and low[0] >= HUGE else None, high))
+    if low is None or low[0] < INT64_END:
+        spans.append(_cut(small, low, high if high and high[0] < INT64_END else None))
+    if high is None or high[0] >= INT64_END:
+        spans.append(_cut(huge, low if low and low[0] >= INT64_END else None, high))
     return spans
 
 
@@ -281,7 +292,7 @@ def _value(name: str, operator: str, given: Any) -> bool | int | float | str:
         _check_unicode(value)
     elif isinstance(value, float) and not math.isfinite(value):
         raise InputError(f'"{operator}" on "{name}" takes a finite number; given {value}')
-    elif isinstance(value, int) and not -HUGE <= value < 2 * HUGE:
+    elif isinstance(value, int) and not -INT64_END <= value < 2 * INT64_END:
         raise InputError(
             f'"{operator}" on "{name}" takes a number of at most 64 bits; given {_short(value)}; '
             "a longer one is kept and compared as text, in quotes"

@@ -1,55 +1,25 @@
-"""The encoder and the lexicon of an index: loaded from what a caller gave, and named so that they are found again."""
+"""The encoder and the lexicon of an index: loaded when first needed, and checked against its manifest."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lexent.errors import MismatchError, NotFoundError
 from lexent.indexing.manifest import Manifest
+from lexent.lexicon import own_names
+from lexent.models import EncoderLike, LexiconLike, load_encoder, load_lexicon
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
-    from lexent.recipes import Recipe
 
 T = TypeVar("T")
-EncoderLike: TypeAlias = "Encoder | str | Path | None"
-LexiconLike: TypeAlias = "Lexicon | str | Path | None"
-"""The thing itself, its name or folder, or None for the embedded default."""
 
 
-def load_encoder(given: EncoderLike) -> Encoder:
-    from lexent import encoders
-
-    return encoders.load(encoders.DEFAULT if given is None else given)
-
-
-def load_lexicon(given: LexiconLike, *, recipe: Recipe | None = None) -> Lexicon:
-    from lexent.lexicon import load
-
-    return load(given, recipe=recipe)
-
-
-def encoder_source(encoder: Encoder) -> str:
-    """What loads it from anywhere: its id, or its folder's whole path."""
-    from lexent.encoders import DEFAULT
-
-    return encoder.id if encoder.id == DEFAULT else _whole(encoder.id)
-
-
-def lexicon_source(given: LexiconLike, lexicon: Lexicon) -> str:
-    """What loads it from anywhere: its name, or its folder's whole path where it was given by one."""
-    return _whole(str(given)) if isinstance(given, str | Path) else lexicon.name
-
-
-def _whole(name: str) -> str:
-    return str(Path(name).absolute()) if Path(name).is_dir() else name
-
-
-class Parts:
+class IndexModels:
     """The encoder and the lexicon of an index, loaded when first needed and checked against its manifest."""
 
     def __init__(self, path: Path, manifest: Manifest, encoder: EncoderLike, lexicon: LexiconLike) -> None:
@@ -67,6 +37,7 @@ class Parts:
 
     @property
     def encoder(self) -> Encoder:
+        """The encoder, loaded on first use and checked against the manifest."""
         with self._loading:
             if self._encoder is None:
                 loaded = self._load("encoder", self._given[0], self.manifest.encoder.source, load=load_encoder)
@@ -76,18 +47,19 @@ class Parts:
 
     @property
     def lexicon(self) -> Lexicon:
+        """The lexicon, loaded on first use and checked against the manifest."""
         with self._loading:
             if self._lexicon is None:
                 loaded = self._load("lexicon", self._given[1], self.manifest.lexicon.source, load=load_lexicon)
                 self._check("lexicon", loaded.name, loaded.hash)
+                if loaded is not self._given[1]:  # one of the caller's may belong to other indexes, too
+                    loaded.concepts.options = ("--index", str(self.path))
                 self._lexicon = loaded
                 self._named = self._with_own_names(loaded)
             return self._named or self._lexicon
 
     def rename(self, concept: int, label: str | None) -> None:
         """Gives a concept the user's name, kept beside the index; None gives it back its own."""
-        from lexent.lexicon import own_names
-
         with self._loading:
             now, loaded = self.lexicon, self._lexicon
             assert loaded is not None
@@ -99,8 +71,6 @@ class Parts:
             self._named = own_names.applied(loaded, names)
 
     def _with_own_names(self, loaded: Lexicon) -> Lexicon:
-        from lexent.lexicon import own_names
-
         return own_names.applied(loaded, own_names.read(self.path, loaded))
 
     def check(self, manifest: Manifest) -> None:

@@ -21,7 +21,7 @@ from lexent.recipes import Recipe
 SEGMENTS = "segments"
 NEW = f"{artifact.MANIFEST}.new"
 """Where a manifest is written before it takes its place."""
-OLDEST = 6
+OLDEST_FORMAT = 6
 """The oldest form of index that this version reads."""
 
 
@@ -30,6 +30,8 @@ class _Part(BaseModel):
 
 
 class EncoderPart(_Part):
+    """The encoder that an index was built with."""
+
     id: str
     source: str
     """What to load it by: its id, or the whole path of its folder."""
@@ -38,6 +40,8 @@ class EncoderPart(_Part):
 
 
 class LexiconPart(_Part):
+    """The lexicon that an index was built with."""
+
     name: str
     source: str
     """What to load it by: its name, or the whole path of its folder."""
@@ -47,6 +51,8 @@ class LexiconPart(_Part):
 
 
 class Counts(_Part):
+    """Sizes of an index."""
+
     documents: int
     postings: int
     live_concepts: int
@@ -55,11 +61,15 @@ class Counts(_Part):
 
 
 class FilePart(_Part):
+    """Size and checksum of a file."""
+
     size: int
     sha256: str
 
 
 class DeletedPart(_Part):
+    """The tombstones of a segment."""
+
     documents: int
     length_units: int
     mask: str
@@ -69,6 +79,8 @@ class DeletedPart(_Part):
 
 
 class SegmentPart(_Part):
+    """A segment and its files."""
+
     name: str
     documents: int
     """With those that are deleted."""
@@ -96,7 +108,7 @@ class Manifest(_Part):
     content: Literal["title text"] = "title text"
     """What of a document was encoded: its title, a space, its text."""
     extras: tuple[str, ...] = ()
-    """What was asked for beside what the recipe needs; see `lexent.indexing.stores`."""
+    """What is kept beside what the recipe needs; see `lexent.indexing.forward.stores`."""
     counts: Counts
     segments: tuple[SegmentPart, ...]
     files: dict[str, FilePart]
@@ -129,10 +141,10 @@ class Manifest(_Part):
 
     @staticmethod
     def _parsed(folder: Path, raw: dict[str, Any]) -> Manifest:
-        if raw["format"] < OLDEST:
+        if raw["format"] < OLDEST_FORMAT:
             raise ArtifactError(
                 f'"{folder}" was written by lexent {raw.get("lexent", "unknown")}, format {raw["format"]}; '
-                f"this version reads from {OLDEST} on; {_remedy(folder)}"
+                f"this version reads from {OLDEST_FORMAT} on; {_remedy(folder)}"
             )
         if stamped(raw) != raw:
             raise ArtifactError(
@@ -166,6 +178,7 @@ class Manifest(_Part):
 
 
 def now_text() -> str:
+    """The time now, in UTC, as ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

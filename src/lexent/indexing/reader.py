@@ -1,8 +1,9 @@
-"""One generation of an index, opened. It stays as it is whatever a writer does meanwhile."""
+"""The reader of an index: one generation of it, immutable whatever a writer does meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,142 +11,182 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent import artifact
+from lexent import arguments, artifact
 from lexent.errors import ArtifactError, InputError, NotFoundError
-from lexent.indexing import stores as side_stores
-from lexent.indexing.documents import Documents
-from lexent.indexing.filters import Filter
+from lexent.indexing.document_store import Documents
+from lexent.indexing.filters import FieldKind, Filter
+from lexent.indexing.forward import stores as forward_stores
+from lexent.indexing.forward.store_kinds import store_kinds
+from lexent.indexing.forward.stores import ForwardIndex
 from lexent.indexing.manifest import SEGMENTS, Manifest, SegmentPart
-from lexent.indexing.segment import REMEDY, Deleted, Segment
-from lexent.indexing.stores import Stores
+from lexent.indexing.segment import REMEDY, Segment, Tombstones
 from lexent.recipes import Recipe
 from lexent.types import Document
 
-ATTEMPTS = 20
+OPEN_ATTEMPTS = 20
+
+_CONDITION_EXAMPLES: dict[FieldKind, str] = {
+    "boolean": "write {name}=true or {name}=false",
+    "number": "write a number, as in {name}>=2019, and one condition for each --filter",
+    "text": 'quote a text, as in {{"{name}": "2019"}}',
+}
+"""Example of a condition on a field of each kind."""
+_DATE = re.compile(
+    r"[0-9]{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01])"
+    r"(?:[T ][0-9]{2}(?::[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?)?)?"
+)
+"""What a date field can be compared with: a date in the form of ISO 8601, or its start from the year on."""
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """The segments of an index, in the order of their documents; a position counts through all of them."""
+class IndexReader:
+    """Opened segments of an index: posting lists, tombstones, document stores and forward index.
+
+    A position is the number of a document, counted through all segments, deleted documents included.
+    """
 
     path: Path
     manifest: Manifest
     segments: tuple[Segment, ...]
-    deleted: tuple[Deleted | None, ...]
-    stores: tuple[Documents, ...]
-    sides: tuple[Stores, ...]
-    """What each segment keeps beside its lists and documents."""
+    tombstones: tuple[Tombstones | None, ...]
+    document_stores: tuple[Documents, ...]
+    forward: tuple[ForwardIndex, ...]
 
     @staticmethod
-    def open(path: Path) -> Snapshot:
-        """The newest generation. A writer may take files away between two steps of this: it then begins again."""
-        for _ in range(ATTEMPTS):
+    def open(path: Path) -> IndexReader:
+        """Opens the newest generation; starts again where a writer removes files meanwhile."""
+        for _ in range(OPEN_ATTEMPTS):
             manifest = Manifest.read(path)
             try:
-                return _opened(path, manifest)
+                return _open_generation(path, manifest)
             except (FileNotFoundError, ArtifactError) as error:
                 if Manifest.read(path) == manifest:
                     if isinstance(error, ArtifactError):
                         raise
                     raise ArtifactError(f'"{path}" is damaged: {error}; {REMEDY}') from error
-        raise ArtifactError(f'"{path}" changed {ATTEMPTS} times while it was opened; try again')
+        raise ArtifactError(f'"{path}" changed {OPEN_ATTEMPTS} times while it was opened; try again')
 
     @property
     def bases(self) -> NDArray[np.int64]:
+        """int64[n_segments + 1]: position of the first document of each segment, and the end."""
         return np.cumsum([0, *(segment.n_documents for segment in self.segments)])
 
     def __len__(self) -> int:
         return self.manifest.counts.documents
 
     def close(self) -> None:
-        for store in self.stores:
+        """Closes the document stores."""
+        for store in self.document_stores:
             store.close()
 
     # --- documents by position and by id -----------------------------------------------------------------------
 
     def at(self, positions: Sequence[int]) -> list[Document]:
-        """The documents at these positions, in that order."""
-        return [self.stores[place].at([local])[0] for place, local in map(self._locate, positions)]
+        """Documents at some positions, in that order."""
+        return [self.document_stores[place].at([local])[0] for place, local in map(self._locate, positions)]
 
     def ids(self, positions: Sequence[int]) -> list[str]:
-        """The ids at these positions, without their texts."""
-        return [self.stores[place].ids([local])[0] for place, local in map(self._locate, positions)]
+        """Ids of the documents at some positions, in that order; texts are not read."""
+        return [self.document_stores[place].ids([local])[0] for place, local in map(self._locate, positions)]
 
     def get(self, id: str) -> Document:
+        """The document of an id."""
         return self.at([self.position(id)])[0]
 
     def position(self, id: str) -> int:
-        """Where the document of that id stands."""
+        """Position of the document of an id."""
         found = self.positions([id])
         if id not in found:
-            some = [f'"{one}"' for store in self.stores[:1] for one in store.some_ids(3)]
+            some = [f'"{one}"' for store in self.document_stores[:1] for one in store.some_ids(3)]
             look = f"; ids look like {', '.join(some)}" if some else ""
             raise NotFoundError(f'no document "{id}" among {len(self)}{look}')
         return found[id]
 
     def positions(self, ids: Sequence[str]) -> dict[str, int]:
-        """Where those of the ids stand that there are."""
+        """Positions of those of the ids that the index has."""
         found = {}
-        for place, store in enumerate(self.stores):
-            gone, base = self.deleted[place], int(self.bases[place])
+        for place, store in enumerate(self.document_stores):
+            deleted, base = self.tombstones[place], int(self.bases[place])
             for id, local in store.positions(ids).items():
-                if gone is None or not gone.mask[local]:
+                if deleted is None or not deleted.mask[local]:
                     found[id] = base + local
         return found
 
     def matching(self, where: Filter) -> list[NDArray[np.bool_]]:
-        """For each segment, which of its documents match."""
-        known = {name for store in self.stores for name in store.field_names()}
+        """Which documents of each segment match a filter."""
+        known = {name for store in self.document_stores for name in store.field_names()}
         unknown = sorted(set(where.names) - known)
         if unknown:
             raise InputError(
                 f'no document has the field "{unknown[0]}"; fields: {", ".join(sorted(known)) or "none"}; '
                 "fields come from the columns and metadata that were indexed"
             )
-        for name, asked in where.kinds.items():
-            there = {kind for store in self.stores for kind in store.field_kinds(name)}
-            if asked and there and not asked & there:
-                raise InputError(
-                    f'the field "{name}" holds {" and ".join(sorted(there))} values, not {" or ".join(sorted(asked))} '
-                    f'ones; quote a text, as in {{"{name}": "2019"}}, and leave a number bare'
-                )
-        return [store.matching(where) for store in self.stores]
+        for name, requested in where.kinds.items():
+            present = self.field_kinds(name)
+            if requested and present and not requested & present:
+                held, given = " and ".join(sorted(present)), " or ".join(sorted(requested))
+                example = _CONDITION_EXAMPLES[min(present)].format(name=name)
+                raise InputError(f'the field "{name}" holds {held} values, not {given} ones; {example}')
+            if "text" in requested and present == {"text"} and not self.has_other_text(name):
+                _check_dates(name, where.texts(name))
+        return [store.matching(where) for store in self.document_stores]
+
+    def field_kinds(self, name: str) -> frozenset[FieldKind]:
+        """Kinds of value of a field; empty where no document has it."""
+        return frozenset(kind for store in self.document_stores for kind in store.field_kinds(name))
+
+    def has_other_text(self, name: str) -> bool:
+        """Whether a field has texts that are no dates; empty ones do not count."""
+        return any(store.has_other_text(name) for store in self.document_stores)
 
     def _locate(self, position: int) -> tuple[int, int]:
         place = int(np.searchsorted(self.bases, position, side="right")) - 1
         return place, int(position) - int(self.bases[place])
 
 
-def _opened(path: Path, manifest: Manifest) -> Snapshot:
+def _check_dates(name: str, texts: Iterable[str]) -> None:
+    """Refuse texts that a date field cannot be compared with: their order would mean nothing."""
+    for text in sorted(texts):
+        if text and not _DATE.fullmatch(text):
+            raise InputError(
+                f'the field "{name}" holds dates, and the filter compares it with {arguments.shown(text)}; allowed: a '
+                f"date, its start or a date with a time, such as 2019-05-31, 2019-05 or 2019-05-31T10:30:00; "
+                f"write {name}>=2019-05-31"
+            )
+
+
+def _open_generation(path: Path, manifest: Manifest) -> IndexReader:
     size = manifest.lexicon.size
-    segments, deleted, stores, sides = [], [], [], []
+    segments, tombstones, document_stores, forward = [], [], [], []
     recipe = Recipe.from_dict(manifest.recipe)
-    kinds = side_stores.kinds(recipe, manifest.extras)
+    kinds = store_kinds(recipe, manifest.extras)
     for part in manifest.segments:
         folder = path / SEGMENTS / part.name
-        own: Any = {"n_documents": part.documents, "length_units": part.length_units, "binary": recipe.binary}
-        segments.append(Segment.open(folder, size=size, **own))
-        deleted.append(load_deleted(folder, part, size=size))
-        sides.append(side_stores.opened(folder, kinds, size=size, n_documents=part.documents))
-        stores.append(Documents(folder))
-        if len(stores[-1]) != part.documents:
+        sizes: Any = {"n_documents": part.documents, "length_units": part.length_units, "binary": recipe.binary}
+        segments.append(Segment.open(folder, size=size, **sizes))
+        tombstones.append(load_tombstones(folder, part, size=size))
+        forward.append(forward_stores.open_forward(folder, kinds, size=size, n_documents=part.documents))
+        document_stores.append(Documents(folder))
+        if len(document_stores[-1]) != part.documents:
+            found = len(document_stores[-1])
             raise ArtifactError(
-                f'"{path}" is damaged: {part.name} has {len(stores[-1])} documents, not {part.documents}; {REMEDY}'
+                f'"{path}" is damaged: {part.name} has {found} documents, not {part.documents}; {REMEDY}'
             )
-    return Snapshot(path, manifest, tuple(segments), tuple(deleted), tuple(stores), tuple(sides))
+    return IndexReader(path, manifest, tuple(segments), tuple(tombstones), tuple(document_stores), tuple(forward))
 
 
-def _sound(df: NDArray[np.int64], size: int, n_deleted: int) -> bool:
+def _plausible(df: NDArray[np.int64], size: int, n_deleted: int) -> bool:
     return not len(df) or bool((df >= 0).all() and (df[:, 0] < size).all() and (df[:, 1] <= n_deleted).all())
 
 
-def load_deleted(folder: Path, part: SegmentPart, *, size: int) -> Deleted | None:
+def load_tombstones(folder: Path, part: SegmentPart, *, size: int) -> Tombstones | None:
+    """Reads the tombstones of a segment; None where it has none."""
     if part.deleted is None:
         return None
     bits, df = artifact.map_array(folder / part.deleted.mask), artifact.map_array(folder / part.deleted.df)
-    good = bits.dtype == np.uint8 and bits.shape == ((part.documents + 7) // 8,)
-    good = good and df.dtype == np.int64 and df.ndim == 2 and df.shape[1] == 2
-    mask = np.unpackbits(bits, count=part.documents).astype(bool) if good else np.empty(0, bool)
-    if not good or int(mask.sum()) != part.deleted.documents or not _sound(df, size, part.deleted.documents):
+    fits = bits.dtype == np.uint8 and bits.shape == ((part.documents + 7) // 8,)
+    fits = fits and df.dtype == np.int64 and df.ndim == 2 and df.shape[1] == 2
+    mask = np.unpackbits(bits, count=part.documents).astype(bool) if fits else np.empty(0, bool)
+    if not fits or int(mask.sum()) != part.deleted.documents or not _plausible(df, size, part.deleted.documents):
         raise ArtifactError(f'"{folder}" is damaged: {part.deleted.mask} does not fit its segment; {REMEDY}')
-    return Deleted(mask, df, part.deleted.length_units)
+    return Tombstones(mask, df, part.deleted.length_units)

@@ -1,4 +1,4 @@
-"""A segment: a run of documents packed into lists, written once and never changed."""
+"""Segments: immutable runs of documents packed into posting lists, and the tombstones of their deleted documents."""
 
 from __future__ import annotations
 
@@ -14,61 +14,68 @@ from numpy.typing import NDArray
 
 from lexent import artifact
 from lexent.errors import ArtifactError
-from lexent.indexing import scale
+from lexent.indexing.postings import quantisation
 from lexent.recipes import Recipe
 from lexent.types import SparseVectors
 
-CHUNK = 65_536
+CHUNK_DOCUMENTS = 65_536
 """Documents of a chunk, at most. Also in `packing`, which needs Numba."""
-BYTES_OF_AN_ENTRY = 16
-"""What one latent of one document takes while its chunk is packed."""
-GROUP = 448
-"""Also in `packing`."""
-UNPACKED = 64
-"""More documents than this are got by unpacking their chunk; fewer, by asking every list for each of them."""
-_TYPES: dict[str, Any] = {
+PACKING_BYTES_PER_POSTING = 16
+"""Memory that a posting takes while its chunk is packed."""
+LATENTS_PER_LINE = 448
+"""Latents of a line of `known`. Also in `packing`."""
+MAX_PROBED_DOCUMENTS = 64
+"""Up to this many documents of a chunk are read by probing every posting list; more, by unpacking the chunk."""
+_ARRAY_TYPES: dict[str, Any] = {
     "chunks": np.int64,
     "known": np.uint64,
     "records": np.uint32,
     "shorts": np.uint16,
     "codes": np.uint8,
-    "lengths": np.float16,
+    "lengths": np.uint16,
+    "doublings": np.uint32,
     "packed_with": np.float64,
     "df": np.int64,
 }
-"""The arrays of a segment, a .npy file each."""
-_WIDTHS = {"chunks": 4, "known": 8, "records": 3, "packed_with": 2, "df": 2}
-_BINARY_TYPES = {**_TYPES, "df": np.uint32}
-_BINARY_WIDTHS = {**_WIDTHS, "records": 1}
-"""Of a segment that keeps only which latents a document has: see `lexent.indexing.bare`."""
+"""Arrays of a segment, a .npy file each."""
+_ARRAY_WIDTHS = {"chunks": 4, "known": 8, "records": 3, "packed_with": 2, "df": 2, "doublings": 2}
+_BINARY_ARRAY_TYPES = {**_ARRAY_TYPES, "df": np.uint32}
+_BINARY_ARRAY_WIDTHS = {**_ARRAY_WIDTHS, "records": 1}
+"""Of a binary segment: see `lexent.indexing.postings.binary_postings`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """Documents as latents and 8-bit codes, before they are packed."""
+    """Documents as latents and 8-bit codes, before they are inverted and packed."""
 
     ids: NDArray[np.int32]  # [n_entries], ascending within a document
     codes: NDArray[np.uint8]  # [n_entries], none of them 0
     offsets: NDArray[np.int64]  # [n_documents + 1]
+    doublings: NDArray[np.uint8] | None = None  # [n_documents], see `quantisation`; None where no document has any
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @staticmethod
     def of(vectors: SparseVectors, recipe: Recipe) -> Codes:
-        """Pooled vectors, before the transform; at most the recipe's cap of each is kept, by code, lower ids first.
+        """Quantises pooled vectors, before the transform, and keeps the recipe's cap of each, the highest codes.
 
-        For a binary recipe by value, and all that are kept have the code of 1.
+        Of equal codes the lower ids are kept. A binary recipe keeps the highest values; all have the code of 1.
         """
         if recipe.binary:
             from lexent.weighting import transform
 
             kept = transform(vectors, power=1.0, cap=recipe.document_cap)
-            return Codes(kept.ids, np.full(len(kept.ids), scale.ONE, np.uint8), kept.offsets)
-        encode = scale.encode if recipe.match == "documents" else scale.encode_linear
-        return Codes(vectors.ids, encode(vectors.values), vectors.offsets).capped(recipe.document_cap)
+            return Codes(kept.ids, np.full(len(kept.ids), quantisation.CODE_OF_ONE, np.uint8), kept.offsets)
+        if recipe.match != "documents":
+            return Codes(vectors.ids, quantisation.encode_linear(vectors.values), vectors.offsets)
+        values, doublings = vectors.values, quantisation.doublings(vectors.values, vectors.offsets)
+        if doublings is not None:
+            values = np.ldexp(values, -np.repeat(doublings.astype(np.int32), np.diff(vectors.offsets)))
+        return Codes(vectors.ids, quantisation.encode(values), vectors.offsets, doublings).capped(recipe.document_cap)
 
     def capped(self, cap: int | None) -> Codes:
+        """Keeps at most `cap` latents of each document, the highest codes; None keeps all."""
         counts = np.diff(self.offsets)
         if cap is None or not len(counts) or int(counts.max()) <= cap:
             return self
@@ -76,10 +83,11 @@ class Codes:
 
         kept = kernels.strongest(self.codes.astype(np.float32), self.offsets, cap)
         offsets = np.concatenate([[0], np.cumsum(np.minimum(counts, cap))]).astype(np.int64)
-        return Codes(self.ids[kept], self.codes[kept], offsets)
+        return Codes(self.ids[kept], self.codes[kept], offsets, self.doublings)
 
     @staticmethod
     def concatenate(parts: list[Codes]) -> Codes:
+        """Joins the documents of some parts, in order."""
         if len(parts) == 1:
             return parts[0]
         counts = [np.diff(part.offsets) for part in parts]
@@ -87,75 +95,103 @@ class Codes:
             ids=np.concatenate([np.empty(0, np.int32), *(part.ids for part in parts)]),
             codes=np.concatenate([np.empty(0, np.uint8), *(part.codes for part in parts)]),
             offsets=np.concatenate([np.zeros(1, np.int64), *counts]).cumsum(),
+            doublings=_concatenate_doublings(parts),
         )
 
     def slice(self, start: int, stop: int) -> Codes:
+        """The documents from start to below stop."""
         first, last = self.offsets[start], self.offsets[stop]
-        return Codes(self.ids[first:last], self.codes[first:last], self.offsets[start : stop + 1] - first)
+        doublings = None if self.doublings is None else self.doublings[start:stop]
+        return Codes(self.ids[first:last], self.codes[first:last], self.offsets[start : stop + 1] - first, doublings)
+
+
+def _concatenate_doublings(parts: list[Codes]) -> NDArray[np.uint8] | None:
+    if all(part.doublings is None for part in parts):
+        return None
+    return np.concatenate([np.zeros(len(one), np.uint8) if one.doublings is None else one.doublings for one in parts])
 
 
 @dataclass(frozen=True)
 class Segment:
-    """The packed lists of some documents (see `lexent.indexing.packing`), in memory or mapped, read-only."""
+    """Packed posting lists of documents (see `lexent.indexing.postings.packing`), read-only, in memory or mapped."""
 
     arrays: dict[str, NDArray[Any]]
     size: int
     """How many latents there can be."""
     units: int | None = None
-    """The sum of the lengths where it is known, so that opening need not read them."""
+    """Sum of the lengths where it is known, so that opening need not read them."""
 
     @property
     def n_documents(self) -> int:
+        """Number of documents, deleted ones included."""
         return len(self.arrays["lengths"])
 
     @property
-    def lengths(self) -> NDArray[np.float16]:
+    def lengths(self) -> NDArray[np.uint16]:
+        """16-bit codes of the document lengths: see `quantisation.encode_lengths`."""
         return self.arrays["lengths"]
+
+    def doublings(self, start: int = 0, stop: int | None = None) -> NDArray[np.uint8] | None:
+        """uint8[stop - start]: doublings of some documents, see `quantisation`; None where no document has any."""
+        documents, counts = self.arrays["doublings"].T.astype(np.int64)
+        if not len(documents):
+            return None
+        found = np.zeros((self.n_documents if stop is None else stop) - start, np.uint8)
+        some = (documents >= start) & (documents < start + len(found))
+        found[documents[some] - start] = counts[some]
+        return found
+
+    @cached_property
+    def most_doublings(self) -> int:
+        """Highest number of doublings of a document."""
+        return int(self.arrays["doublings"][:, 1].max(initial=0))
 
     @cached_property
     def n_postings(self) -> int:
+        """Number of postings."""
         return int(self.arrays["df"][:, 1].sum())
 
     @cached_property
     def length_units(self) -> int:
-        return scale.length_units(self.lengths) if self.units is None else self.units
+        """Sum of the lengths: see `quantisation.length_units`."""
+        return quantisation.length_units(self.lengths) if self.units is None else self.units
 
     @property
     def bytes(self) -> int:
-        """All that a search reads."""
+        """Bytes of all arrays."""
         return sum(array.nbytes for array in self.arrays.values())
 
     @cached_property
     def lists(self) -> Any:
-        """The arrays that the kernels read, as a `packing.Lists`."""
-        from lexent.indexing.packing import Lists
+        """The arrays that the kernels read, as `packing.PostingLists`."""
+        from lexent.indexing.postings.packing import PostingLists
 
-        return Lists(*(self.arrays[name] for name in Lists._fields))
+        return PostingLists(*(self.arrays[name] for name in PostingLists._fields))
 
     def add_df(self, df: NDArray[np.int64]) -> None:
-        """Adds how many documents have each latent."""
+        """Adds the document frequency of each latent."""
         latents, counts = self.arrays["df"].T
         np.add.at(df, latents, counts)
 
     @staticmethod
     def pack(codes: Codes, *, size: int, recipe: Recipe) -> Segment:
-        """A segment in memory."""
+        """Packs a segment in memory."""
         packer = Packer(size=size, recipe=recipe)
         packer.add(codes)
         return packer.segment()
 
     def unpack(self, keep: NDArray[np.bool_] | None = None) -> Iterator[Codes]:
-        """The documents again, chunk by chunk; those that `keep` names, where it is given."""
+        """Turns the posting lists back into documents, chunk by chunk; only those of `keep` where it is given."""
         starts = self.arrays["chunks"][:, 0]
         for chunk in range(len(starts) - 1):
             yield self._unpack(chunk, True if keep is None else keep[starts[chunk] : starts[chunk + 1]])
 
     def documents(self, positions: NDArray[np.int64]) -> Codes:
-        """Some documents, by ascending positions: of each chunk, few are looked up in its lists, many are unpacked."""
+        """Reads some documents, by ascending positions: by probing the lists of a chunk, or by unpacking it."""
         starts, parts = self.arrays["chunks"][:, 0], []
         for chunk in range(len(starts) - 1):
             low, high = np.searchsorted(positions, starts[chunk : chunk + 2])
-            if high - low > UNPACKED:
+            if high - low > MAX_PROBED_DOCUMENTS:
                 keep = np.zeros(int(starts[chunk + 1] - starts[chunk]), np.bool_)
                 keep[positions[low:high] - starts[chunk]] = True
                 parts.append(self._unpack(chunk, keep))
@@ -164,30 +200,32 @@ class Segment:
         return Codes.concatenate(parts)
 
     def _unpack(self, chunk: int, keep: NDArray[np.bool_] | bool) -> Codes:
-        from lexent.indexing import packing
+        from lexent.indexing.postings import packing
 
         starts = self.arrays["chunks"][:, 0]
-        wanted = np.zeros(CHUNK, np.bool_)
+        wanted = np.zeros(CHUNK_DOCUMENTS, np.bool_)
         wanted[: starts[chunk + 1] - starts[chunk]] = keep
         ids, codes, offsets, outcome = packing.unpack_chunk(self.lists, chunk, wanted)
         if outcome < 0 or (len(ids) and not 0 <= ids.min() <= ids.max() < self.size):
             raise damaged()
-        return Codes(ids, codes, offsets)
+        doublings = self.doublings(int(starts[chunk]), int(starts[chunk + 1]))
+        return Codes(ids, codes, offsets, doublings if doublings is None else doublings[wanted[: len(doublings)]])
 
     def _document(self, chunk: int, position: int) -> Codes:
-        from lexent.indexing import tallies
+        from lexent.topk import random_access
 
-        room = int(np.diff(self.arrays["chunks"][chunk : chunk + 2, 1])[0])
-        ids, codes = np.empty(room, np.int32), np.empty(room, np.uint8)
-        n = tallies.latents_of(self.lists, chunk, position, ids, codes)
+        n_lists = int(np.diff(self.arrays["chunks"][chunk : chunk + 2, 1])[0])
+        ids, codes = np.empty(n_lists, np.int32), np.empty(n_lists, np.uint8)
+        n = random_access.latents_of(self.lists, chunk, position, ids, codes)
         if n < 0 or (n and not 0 <= ids[:n].min() <= ids[:n].max() < self.size):
             raise damaged()
-        return Codes(ids[:n].copy(), codes[:n].copy(), np.array([0, n], np.int64))
+        doublings = self.doublings(position, position + 1)
+        return Codes(ids[:n].copy(), codes[:n].copy(), np.array([0, n], np.int64), doublings)
 
     @staticmethod
     def open(folder: Path, *, size: int, n_documents: int, length_units: int, binary: bool = False) -> Segment:
-        """Maps the files of a segment; refuses those that do not fit together. binary: as its recipe is."""
-        arrays = {name: _mapped(folder, name, binary=binary) for name in _TYPES}
+        """Maps the files of a segment, and checks that their shapes fit together. binary: as its recipe is."""
+        arrays = {name: _map_array(folder, name, binary=binary) for name in _ARRAY_TYPES}
         chunks, n_chunks = arrays["chunks"], len(arrays["chunks"]) - 1
         ends = [n_documents, *(len(arrays[name]) for name in ("records", "shorts", "codes"))]
         good = (
@@ -195,11 +233,13 @@ class Segment:
             and not chunks[0].any()
             and chunks[-1].tolist() == ends
             and bool((np.diff(chunks, axis=0) >= 0).all())
-            and bool((np.diff(chunks[:, 0]) <= CHUNK).all())
+            and bool((np.diff(chunks[:, 0]) <= CHUNK_DOCUMENTS).all())
             and len(arrays["lengths"]) == n_documents
             and len(arrays["packed_with"]) == n_chunks
-            and len(arrays["known"]) == n_chunks * -(-size // GROUP)
+            and len(arrays["known"]) == n_chunks * -(-size // LATENTS_PER_LINE)
             and (not len(arrays["df"]) or 0 <= arrays["df"][:, 0].min() <= arrays["df"][:, 0].max() < size)
+            and (not len(arrays["doublings"]) or arrays["doublings"][:, 0].max() < n_documents)
+            and (not len(arrays["doublings"]) or arrays["doublings"][:, 1].max() <= quantisation.MAX_DOUBLINGS)
             and (not len(arrays["df"]) or 0 <= arrays["df"][:, 1].min() <= arrays["df"][:, 1].max() <= n_documents)
         )
         if not good:
@@ -208,8 +248,8 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
-    """The documents of a segment that no longer count, and what that takes from the collection's statistics."""
+class Tombstones:
+    """Deleted documents of a segment, and what they take from the collection's statistics."""
 
     mask: NDArray[np.bool_]  # [n_documents]: true where deleted
     df: NDArray[np.int64]  # [n, 2]: latents, and how many of the deleted documents have each
@@ -219,43 +259,52 @@ class Deleted:
         return int(np.count_nonzero(self.mask))
 
     @staticmethod
-    def of(segment: Segment, mask: NDArray[np.bool_], before: Deleted | None = None) -> Deleted:
-        """For a mask that holds all of the one before; only chunks with newly deleted documents are read."""
-        from lexent.indexing import tallies
+    def of(segment: Segment, mask: NDArray[np.bool_], before: Tombstones | None = None) -> Tombstones:
+        """Tombstones of a mask that includes the one before; only chunks with newly deleted documents are read."""
+        from lexent.topk import random_access
 
-        fresh = mask if before is None else mask & ~before.mask
+        newly_deleted = mask if before is None else mask & ~before.mask
         df = np.zeros(segment.size, np.int64)
         if before is not None:
             np.add.at(df, before.df[:, 0], before.df[:, 1])
         starts = segment.arrays["chunks"][:, 0]
         for chunk in range(len(starts) - 1):
-            wanted = np.zeros(CHUNK, np.bool_)
-            wanted[: starts[chunk + 1] - starts[chunk]] = fresh[starts[chunk] : starts[chunk + 1]]
-            if wanted.any() and tallies.count_latents(segment.lists, chunk, wanted, df) < 0:
+            wanted = np.zeros(CHUNK_DOCUMENTS, np.bool_)
+            wanted[: starts[chunk + 1] - starts[chunk]] = newly_deleted[starts[chunk] : starts[chunk + 1]]
+            if wanted.any() and random_access.count_latents(segment.lists, chunk, wanted, df) < 0:
                 raise damaged()
         known = np.flatnonzero(df)
-        units = scale.length_units(segment.lengths[mask])
-        return Deleted(mask, np.stack([known, df[known]], axis=1), units)
+        units = quantisation.length_units(segment.lengths[mask])
+        return Tombstones(mask, np.stack([known, df[known]], axis=1), units)
 
 
 class Packer:
-    """Documents to a segment, a chunk at a time, in memory or on disk: holds no more than one chunk unpacked."""
+    """Builds a segment from documents, in memory or on disk; holds at most one chunk unpacked."""
 
     def __init__(
-        self, *, size: int, recipe: Recipe, folder: Path | None = None, memory: int | None = None, chunk: int = CHUNK
+        self,
+        *,
+        size: int,
+        recipe: Recipe,
+        folder: Path | None = None,
+        memory: int | None = None,
+        chunk: int = CHUNK_DOCUMENTS,
     ) -> None:
-        """folder: where to write to. memory: bytes to stay within; chunks are packed sooner to keep to it."""
+        """folder: where to write; None for in memory. memory: limit in bytes; chunks are packed early to keep it."""
         self.size = size
-        self._room = None if memory is None else max(memory // BYTES_OF_AN_ENTRY, 1)
+        self._max_waiting_postings = None if memory is None else max(memory // PACKING_BYTES_PER_POSTING, 1)
         self._recipe = recipe
-        self._values = scale.transformed(recipe)
-        self._types, self._widths = (_BINARY_TYPES, _BINARY_WIDTHS) if recipe.binary else (_TYPES, _WIDTHS)
-        self._chunk = min(chunk, CHUNK)
+        self._values = quantisation.transformed_values(recipe)
+        self._types, self._widths = (
+            (_BINARY_ARRAY_TYPES, _BINARY_ARRAY_WIDTHS) if recipe.binary else (_ARRAY_TYPES, _ARRAY_WIDTHS)
+        )
+        self._chunk = min(chunk, CHUNK_DOCUMENTS)
         self._waiting: list[Codes] = []
         self._n_waiting = 0
         self._starts = np.zeros((1, 4), np.int64)
         self._df = np.zeros(size, np.int64)
         self.length_units = 0
+        self._doublings: list[NDArray[np.uint32]] = [np.empty((0, 2), np.uint32)]
         self._parts: dict[str, artifact.ArrayWriter | list[NDArray[Any]]] = {
             name: []
             if folder is None
@@ -265,10 +314,11 @@ class Packer:
 
     @property
     def n_documents(self) -> int:
-        """Packed so far."""
+        """Documents packed so far."""
         return int(self._starts[-1, 0])
 
     def add(self, codes: Codes) -> None:
+        """Adds documents; packs a chunk when it is full."""
         start = 0
         while len(codes) - start + self._n_waiting >= self._chunk:
             stop = start + self._chunk - self._n_waiting
@@ -277,15 +327,19 @@ class Packer:
         if start < len(codes):
             self._waiting.append(codes.slice(start, len(codes)))
             self._n_waiting += len(codes) - start
-        if self._room is not None and sum(len(part.ids) for part in self._waiting) > self._room:
+        if (
+            self._max_waiting_postings is not None
+            and sum(len(part.ids) for part in self._waiting) > self._max_waiting_postings
+        ):
             self._flush()
 
     def close(self) -> None:
-        """Packs what is left and writes the rest; the files are whole afterwards."""
+        """Packs the remaining documents and finishes the files."""
         self._flush()
         known = np.flatnonzero(self._df)
         self._put("chunks", self._starts)
         self._put("df", np.stack([known, self._df[known]], axis=1))
+        self._put("doublings", np.concatenate(self._doublings))
         for part in self._parts.values():
             if isinstance(part, artifact.ArrayWriter):
                 part.close()
@@ -294,7 +348,7 @@ class Packer:
         """Closes the files without finishing them."""
         for part in self._parts.values():
             if isinstance(part, artifact.ArrayWriter):
-                with suppress(OSError):  # a full disk refuses what is still held
+                with suppress(OSError):  # a full disk refuses what is still buffered
                     part.abandon()
 
     def _flush(self) -> None:
@@ -303,7 +357,7 @@ class Packer:
             self._waiting, self._n_waiting = [], 0
 
     def segment(self) -> Segment:
-        """What was packed in memory."""
+        """The segment that was packed in memory."""
         self.close()
         arrays = {}
         for name, parts in self._parts.items():
@@ -311,7 +365,7 @@ class Packer:
             width = self._widths.get(name)
             empty = np.empty((0, width) if width else 0, self._types[name])
             arrays[name] = parts[0] if len(parts) == 1 else np.concatenate([empty, *parts])
-            arrays[name].setflags(write=False)  # as when mapped: one compiled form of each kernel serves both
+            arrays[name].setflags(write=False)  # as mapped arrays are, so that each kernel is compiled once
         return Segment(arrays, self.size)
 
     def _put(self, name: str, array: NDArray[Any]) -> None:
@@ -320,33 +374,39 @@ class Packer:
         part.append(array)
 
     def _pack(self, waiting: list[Codes]) -> None:
-        from lexent.indexing import bare, packing
+        from lexent.indexing.postings import binary_postings, packing
 
         codes = Codes.concatenate(waiting)
         n = len(codes)
-        lengths = np.minimum(packing.sums_of(codes.codes, codes.offsets, self._values), 65_504).astype(np.float16)
-        # The collection's average is not known yet; the chunk's is near it. How far off it was is made up for later.
-        average = scale.average_length(scale.length_units(lengths), n)
-        shifts = scale.shifts(lengths, average, self._recipe)
+        sums, doublings = packing.document_sums(codes.codes, codes.offsets, self._values), codes.doublings
+        if doublings is not None:
+            sums *= 2.0 ** (self._recipe.power * doublings)
+        lengths = quantisation.encode_lengths(sums)
+        # The collection's average length is not known yet, so the max positions use the chunk's; searches correct them.
+        average = quantisation.average_length(quantisation.length_units(lengths), n)
+        shifts = quantisation.narrow_shifts(lengths, average, self._recipe, doublings=doublings)
         starts, documents, posting_codes = packing.invert(codes.ids, codes.codes, codes.offsets, self.size)
         if self._recipe.binary:
-            made = bare.pack(starts, documents, n)
-            if made is None:  # more than the records of one chunk can say
+            packed = binary_postings.pack(starts, documents, n)
+            if packed is None:  # more bytes than a record can address
                 for half in (codes.slice(0, n // 2), codes.slice(n // 2, n)):
                     self._pack([half])
                 return
         else:
-            made = packing.pack(starts, documents, posting_codes, shifts)
-        latents, lists = made
+            packed = packing.pack(starts, documents, posting_codes, shifts)
+        if doublings is not None:
+            some = np.flatnonzero(doublings)
+            self._doublings.append(np.stack([self.n_documents + some, doublings[some]], axis=1).astype(np.uint32))
+        latents, lists = packed
         self._df += np.diff(starts)
-        self.length_units += scale.length_units(lengths)
+        self.length_units += quantisation.length_units(lengths)
         ends = self._starts[-1] + [n, *(len(lists[name]) for name in ("records", "shorts", "codes"))]
         self._starts = np.concatenate([self._starts, ends[None]])
         arrays: dict[str, NDArray[Any]] = {
-            "known": packing.mark_known(latents, self.size),
+            "known": packing.build_known(latents, self.size),
             **lists,
             "lengths": lengths,
-            "packed_with": np.array([[average, scale.slope(self._recipe)]]),
+            "packed_with": np.array([[average, quantisation.length_slope(self._recipe)]]),
         }
         for name, array in arrays.items():
             self._put(name, array)
@@ -356,21 +416,26 @@ REMEDY = "check it with `lexent verify DIR`, and build it again: lexent index CO
 
 
 def damaged() -> ArtifactError:
-    return ArtifactError(f"the index is damaged: a list lies outside its chunk; {REMEDY}")
+    """The error of a posting list that lies outside of its chunk."""
+    return ArtifactError(f"the index is damaged: a posting list lies outside its chunk; {REMEDY}")
 
 
 def repacked(segment: Segment, recipe: Recipe) -> Segment:
-    """The segment under another transform or a smaller cap, in memory."""
+    """Packs a segment again under another transform or a smaller cap, in memory."""
     packer = Packer(size=segment.size, recipe=recipe)
     for codes in segment.unpack():
         packer.add(codes.capped(recipe.document_cap))
     return packer.segment()
 
 
-def _mapped(folder: Path, name: str, *, binary: bool) -> NDArray[Any]:
-    types, widths = (_BINARY_TYPES, _BINARY_WIDTHS) if binary else (_TYPES, _WIDTHS)
+def _map_array(folder: Path, name: str, *, binary: bool) -> NDArray[Any]:
+    types, widths = (_BINARY_ARRAY_TYPES, _BINARY_ARRAY_WIDTHS) if binary else (_ARRAY_TYPES, _ARRAY_WIDTHS)
     path, width = folder / f"{name}.npy", widths.get(name)
+    if name == "doublings" and not path.exists():  # formats 6 and 7
+        return np.empty((0, 2), np.uint32)
     array = artifact.map_array(path)
+    if name == "lengths" and array.dtype == np.float16:  # formats 6 and 7: the same bits
+        array = array.view(np.uint16)
     if array.dtype != types[name] or array.ndim != (2 if width else 1) or (width and array.shape[1] != width):
         raise ArtifactError(f'"{folder}" is damaged: {path.name} is {array.dtype}{list(array.shape)}; {REMEDY}')
     return array

@@ -1,4 +1,4 @@
-"""What a collection's weights depend on: how many documents there are, how long, and how many have each latent."""
+"""Collection statistics that weights depend on: number of documents, average length, document frequencies."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.indexing import scale
-from lexent.indexing.segment import Deleted, Segment
+from lexent.indexing.postings import quantisation
+from lexent.indexing.segment import Segment, Tombstones
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of the documents that are not deleted; sums of whole numbers, so that how they are spread does not matter."""
+    """Statistics of the live documents: integer sums, which do not depend on how documents are spread over segments."""
 
     n_documents: int
     df: NDArray[np.int64]  # [size]
     length_units: int
 
     @staticmethod
-    def of(segments: Sequence[Segment], deleted: Sequence[Deleted | None], *, size: int) -> Statistics:
+    def of(segments: Sequence[Segment], tombstones: Sequence[Tombstones | None], *, size: int) -> Statistics:
+        """Sums the statistics of segments, less those of their deleted documents."""
         df = np.zeros(size, np.int64)
         n_documents, units = 0, 0
-        for segment, gone in zip(segments, deleted, strict=True):
+        for segment, deleted in zip(segments, tombstones, strict=True):
             segment.add_df(df)
             n_documents += segment.n_documents
             units += segment.length_units
-            if gone is not None:
-                np.subtract.at(df, gone.df[:, 0], gone.df[:, 1])
-                n_documents -= len(gone)
-                units -= gone.length_units
+            if deleted is not None:
+                np.subtract.at(df, deleted.df[:, 0], deleted.df[:, 1])
+                n_documents -= len(deleted)
+                units -= deleted.length_units
         return Statistics(n_documents, df, units)
 
     @property
     def average_length(self) -> float:
-        return scale.average_length(self.length_units, self.n_documents)
+        """Average length of a document."""
+        return quantisation.average_length(self.length_units, self.n_documents)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -16,19 +17,20 @@ from typing import Any
 import numpy as np
 
 from lexent import artifact
-from lexent.errors import LexentError, LockedError, WriteError
-from lexent.indexing import stores
-from lexent.indexing.documents import DocumentWriter
+from lexent.errors import FieldWarning, LexentError, LockedError, WriteError
+from lexent.indexing.document_store import DocumentWriter
+from lexent.indexing.field_kinds import FieldKinds
+from lexent.indexing.forward.store_kinds import store_kinds
+from lexent.indexing.forward.stores import EncodedDocuments, ForwardStoreWriter
 from lexent.indexing.lock import writing
 from lexent.indexing.manifest import NEW, SEGMENTS, Counts, DeletedPart, FilePart, Manifest, SegmentPart
-from lexent.indexing.segment import Deleted, Packer, Segment
-from lexent.indexing.snapshot import Snapshot, load_deleted
+from lexent.indexing.reader import IndexReader, load_tombstones
+from lexent.indexing.segment import Packer, Segment, Tombstones
 from lexent.indexing.statistics import Statistics
-from lexent.indexing.stores import Material, StoreWriter
 from lexent.recipes import Recipe
 from lexent.types import Document
 
-FANOUT = 8
+MERGE_FANOUT = 8
 """So many neighbouring segments of about one size are merged into one."""
 
 
@@ -36,16 +38,28 @@ class SegmentWriter:
     """Writes documents and their codes to the folder of a new segment. Use as a context."""
 
     def __init__(
-        self, folder: Path, *, size: int, recipe: Recipe, extras: Sequence[str] = (), memory: int | None = None
+        self,
+        folder: Path,
+        *,
+        size: int,
+        recipe: Recipe,
+        extras: Sequence[str] = (),
+        memory: int | None = None,
+        kinds: FieldKinds | None = None,
     ) -> None:
-        """extras: what is kept beside what the recipe needs; see `lexent.indexing.stores`."""
+        """Begin a segment.
+
+        extras: what is kept beside what the recipe needs; see `forward.stores`. kinds: those of the fields of the index
+        that the segment is for.
+        """
         with artifact.disk_errors(folder):
             folder.mkdir(parents=True)
         self.folder = folder
         self.documents = DocumentWriter(folder)
         self.packer = Packer(size=size, recipe=recipe, folder=folder, memory=memory)
-        self.stores = {kind.name: StoreWriter(folder, kind) for kind in stores.kinds(recipe, extras)}
+        self.stores = {kind.name: ForwardStoreWriter(folder, kind) for kind in store_kinds(recipe, extras)}
         self.size = size
+        self.kinds = kinds or FieldKinds()
 
     def __enter__(self) -> SegmentWriter:
         return self
@@ -60,20 +74,22 @@ class SegmentWriter:
                 with artifact.disk_errors(self.folder):
                     artifact.sync(self.folder)
                     artifact.sync_folder(self.folder.parent)
+                for note in self.kinds.notes():
+                    warnings.warn(note, FieldWarning, stacklevel=3)
         except BaseException:
             self._abandon()
             raise
         if kind is not None:
             self._abandon()
 
-    def add(self, documents: Sequence[Document], material: Callable[[], Material]) -> None:
-        """Adds documents, and then their codes: those are dear, and a bad document is found before."""
-        self.documents.add(documents)
+    def add(self, documents: Sequence[Document], material: Callable[[], EncodedDocuments]) -> None:
+        """Adds documents, and then their codes: coding is expensive, so a bad document is found first."""
+        self.documents.add(self.kinds.fitted(documents))
         made = material()
         self.packer.add(made.codes)
         for name, store in self.stores.items():
-            assert len(made.stores[name]) == len(documents)
-            store.append(made.stores[name])
+            assert len(made.forward[name]) == len(documents)
+            store.append(made.forward[name])
 
     def _abandon(self) -> None:
         self.documents.__exit__(BaseException)
@@ -83,6 +99,7 @@ class SegmentWriter:
         self.discard()
 
     def discard(self) -> None:
+        """Remove the folder of the segment."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def part(self) -> SegmentPart:
@@ -96,7 +113,7 @@ class SegmentWriter:
 
 
 class Writer:
-    """The one writer of an index: holds its lock while the block lasts. `snapshot` is the index as it stands."""
+    """The one writer of an index: holds its lock while the block lasts. `reader` reads its newest generation."""
 
     def __init__(self, path: Path, *, memory: int | None = None) -> None:
         self.path = path.resolve()
@@ -107,7 +124,7 @@ class Writer:
         Manifest.read(self.path)  # before the lock file is made: this must be an index
         self._held = self._stack.enter_context(writing(self.path))
         try:
-            self.snapshot = Snapshot.open(self.path)
+            self.reader = IndexReader.open(self.path)
             self._clean()
         except BaseException:
             self._stack.close()
@@ -115,16 +132,18 @@ class Writer:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        self.snapshot.close()
+        self.reader.close()
         with self._stack:
             if kind is not None:
                 self._clean()
 
     @property
     def recipe(self) -> Recipe:
-        return Recipe.from_dict(self.snapshot.manifest.recipe)
+        """The recipe of the index."""
+        return Recipe.from_dict(self.reader.manifest.recipe)
 
     def new_segment(self) -> SegmentWriter:
+        """A writer of a new segment."""
         return self._segment_writer(self.recipe)
 
     def append(self, part: SegmentPart, *, replaced: Iterable[int] = ()) -> None:
@@ -139,20 +158,20 @@ class Writer:
         """Commits other settings. The transform and the cap change what is stored, so all segments are written anew."""
         old = self.recipe
         if (recipe.power, recipe.document_cap) == (old.power, old.document_cap):
-            self._commit(list(self.snapshot.manifest.segments), recipe=recipe)
+            self._commit(list(self.reader.manifest.segments), recipe=recipe)
         else:
-            self._merge(0, len(self.snapshot.segments), recipe=recipe)
+            self._merge(0, len(self.reader.segments), recipe=recipe)
 
     def compact(self, *, progress: Callable[[int], None] | None = None) -> None:
         """Commits one segment in the place of all, without what was deleted."""
-        segments = self.snapshot.manifest.segments
+        segments = self.reader.manifest.segments
         if len(segments) != 1 or segments[0].deleted is not None:
             self._merge(0, len(segments), progress=progress)
 
     def tidy(self) -> None:
         """Merges neighbours of about one size, and what is mostly deleted: so the number of segments stays small."""
         try:
-            while (due := due_for_merging(self.snapshot.manifest.segments)) is not None:
+            while (due := due_for_merging(self.reader.manifest.segments)) is not None:
                 self._merge(*due)
         except WriteError:  # no space for that: what was committed stands, and the next change tries again
             self._clean()
@@ -161,21 +180,21 @@ class Writer:
 
     def _without(self, positions: Iterable[int]) -> list[SegmentPart]:
         """The segments, with these positions deleted: writes new masks beside the old ones."""
-        snapshot, wanted = self.snapshot, np.fromiter(positions, np.int64)
-        parts = list(snapshot.manifest.segments)
-        for place, segment in enumerate(snapshot.segments):
-            base = int(snapshot.bases[place])
+        reader, wanted = self.reader, np.fromiter(positions, np.int64)
+        parts = list(reader.manifest.segments)
+        for place, segment in enumerate(reader.segments):
+            base = int(reader.bases[place])
             local = wanted[(wanted >= base) & (wanted < base + segment.n_documents)] - base
             if not len(local):
                 continue
-            before = snapshot.deleted[place]
+            before = reader.tombstones[place]
             mask = np.zeros(segment.n_documents, np.bool_) if before is None else before.mask.copy()
             mask[local] = True
-            parts[place] = self._deletion(parts[place], Deleted.of(segment, mask, before))
+            parts[place] = self._deletion(parts[place], Tombstones.of(segment, mask, before))
         return [part for part in parts if part.deleted is None or part.deleted.documents < part.documents]
 
-    def _deletion(self, part: SegmentPart, gone: Deleted) -> SegmentPart:
-        folder, stem = self.path / SEGMENTS / part.name, f"deleted-{self.snapshot.manifest.generation + 1}"
+    def _deletion(self, part: SegmentPart, gone: Tombstones) -> SegmentPart:
+        folder, stem = self.path / SEGMENTS / part.name, f"deleted-{self.reader.manifest.generation + 1}"
         artifact.write_array(folder / f"{stem}.npy", np.packbits(gone.mask))
         artifact.write_array(folder / f"{stem}-df.npy", gone.df)
         with artifact.disk_errors(folder):
@@ -189,30 +208,35 @@ class Writer:
         self, start: int, stop: int, *, recipe: Recipe | None = None, progress: Callable[[int], None] | None = None
     ) -> None:
         recipe = recipe or self.recipe
-        snapshot = self.snapshot
+        reader = self.reader
         with self._segment_writer(recipe) as writer:
             for place in range(start, stop):
-                segment, gone = snapshot.segments[place], snapshot.deleted[place]
+                segment, gone = reader.segments[place], reader.tombstones[place]
                 keep = None if gone is None else ~gone.mask
                 for codes in segment.unpack(keep):
                     writer.packer.add(codes.capped(recipe.document_cap))
                     if progress:
                         progress(len(codes))
                 kept = np.arange(segment.n_documents) if keep is None else np.flatnonzero(keep)
-                writer.documents.copy(snapshot.stores[place], kept)
+                writer.documents.copy(reader.document_stores[place], kept)
                 for name, store in writer.stores.items():
-                    store.copy(snapshot.sides[place][name], kept)
-        parts = list(snapshot.manifest.segments)
+                    store.copy(reader.forward[place][name], kept)
+        parts = list(reader.manifest.segments)
         self._commit(
             [*parts[:start], *([writer.part()] if writer.packer.n_documents else []), *parts[stop:]], recipe=recipe
         )
 
     def _segment_writer(self, recipe: Recipe) -> SegmentWriter:
-        folder = self.path / SEGMENTS / f"{self.snapshot.manifest.generation + 1:06d}"
+        folder = self.path / SEGMENTS / f"{self.reader.manifest.generation + 1:06d}"
         shutil.rmtree(folder, ignore_errors=True)  # of a commit that failed
-        manifest = self.snapshot.manifest
+        manifest = self.reader.manifest
         return SegmentWriter(
-            folder, size=manifest.lexicon.size, recipe=recipe, extras=manifest.extras, memory=self.memory
+            folder,
+            size=manifest.lexicon.size,
+            recipe=recipe,
+            extras=manifest.extras,
+            memory=self.memory,
+            kinds=FieldKinds(self.reader.field_kinds, self.reader.has_other_text),
         )
 
     def _commit(self, parts: Sequence[SegmentPart], *, recipe: Recipe | None = None) -> None:
@@ -220,10 +244,10 @@ class Writer:
             raise LockedError(
                 f'"{self.path}" was replaced or removed by another process meanwhile; nothing was changed; try again'
             )
-        manifest = committed(self.path, parts, before=self.snapshot.manifest, recipe=recipe or self.recipe)
+        manifest = committed(self.path, parts, before=self.reader.manifest, recipe=recipe or self.recipe)
         manifest.write(self.path)
-        self.snapshot.close()
-        self.snapshot = Snapshot.open(self.path)
+        self.reader.close()
+        self.reader = IndexReader.open(self.path)
         self._clean()
 
     def _clean(self) -> None:
@@ -243,16 +267,16 @@ class Writer:
 
 
 def due_for_merging(parts: Sequence[SegmentPart]) -> tuple[int, int] | None:
-    """Which neighbours to merge next, if any: one that is mostly deleted, or the newest FANOUT of about one size."""
+    """The segments to merge next, if any: one that is mostly deleted, or the newest MERGE_FANOUT of about one size."""
     live = [part.documents - (part.deleted.documents if part.deleted else 0) for part in parts]
     for place, part in enumerate(parts):
         if 2 * live[place] < part.documents:
             return place, place + 1
-    sizes = [int(math.log(max(count, 1), FANOUT)) for count in live]
+    sizes = [int(math.log(max(count, 1), MERGE_FANOUT)) for count in live]
     start = len(parts)
     while start > 0 and sizes[start - 1] <= sizes[-1]:
         start -= 1
-    return (start, len(parts)) if len(parts) - start >= FANOUT else None
+    return (start, len(parts)) if len(parts) - start >= MERGE_FANOUT else None
 
 
 def committed(path: Path, parts: Sequence[SegmentPart], *, before: Manifest, recipe: Recipe) -> Manifest:
@@ -267,7 +291,7 @@ def committed(path: Path, parts: Sequence[SegmentPart], *, before: Manifest, rec
             files[key] = before.files.get(key) or FilePart(**artifact.describe_file(folder / name))
         own: Any = {"n_documents": part.documents, "length_units": part.length_units, "binary": recipe.binary}
         segments.append(Segment.open(folder, size=size, **own))
-        deleted.append(load_deleted(folder, part, size=size))
+        deleted.append(load_tombstones(folder, part, size=size))
     found = Statistics.of(segments, deleted, size=size)
     return before.changed(
         recipe=recipe.to_dict(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.types import RowCodes, States
+from lexent.types import Kind, RowCodes, States
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -53,6 +53,7 @@ def observe(
     encoder: Encoder,
     lexicon: Lexicon,
     k: int | None = None,
+    kind: Kind = "document",
     states: States | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Activations:
@@ -64,7 +65,7 @@ def observe(
     lexicon.check(encoder)
     parts = []
     if states is None:
-        batches = encoder.batches(texts, kind="document", level=lexicon.info.level)
+        batches = encoder.batches(texts, kind=kind, level=lexicon.info.level)
     else:
         batches = iter([(np.arange(len(texts)), states)])
     for rows, batch in batches:

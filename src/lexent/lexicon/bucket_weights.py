@@ -14,10 +14,10 @@ from lexent.errors import ArtifactError
 from lexent.types import SparseVectors
 
 if TYPE_CHECKING:
-    from lexent.coders.sae import SparseAutoencoder
+    from lexent.sae.autoencoder import SparseAutoencoder
 
 FILE = "bucket_weights.safetensors"
-LARGEST = 20.0
+MAX_WEIGHT_RATIO = 20.0
 """A bucket counts for at most so many times another, whatever the query."""
 
 
@@ -34,10 +34,11 @@ class BucketWeights:
         """float32[n, buckets]: the weights of queries."""
         logs = self.bias + features @ self.rows
         logs -= logs.max(axis=1, keepdims=True)
-        found: NDArray[np.float32] = np.exp(np.maximum(logs, -np.log(LARGEST))).astype(np.float32)
+        found: NDArray[np.float32] = np.exp(np.maximum(logs, -np.log(MAX_WEIGHT_RATIO))).astype(np.float32)
         return found
 
     def save(self, folder: Path) -> None:
+        """Write the weights into a lexicon's folder."""
         from safetensors.numpy import save
 
         data = save({"rows": self.rows, "bias": self.bias}, {"facts": json.dumps(self.facts)})
@@ -45,6 +46,7 @@ class BucketWeights:
 
     @staticmethod
     def load(folder: Path, *, width: int, buckets: int) -> BucketWeights:
+        """Read what `save` wrote; refused where it does not fit the lexicon."""
         from safetensors import SafetensorError, safe_open
 
         try:
@@ -59,6 +61,7 @@ class BucketWeights:
 
 
 def n_features(width: int, buckets: int) -> int:
+    """Features of a query: a vector and a norm for each bucket."""
     return buckets * (width + 1)
 
 

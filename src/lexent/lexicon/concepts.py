@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shlex
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
+from numbers import Integral
 from pathlib import Path
 from typing import Literal, overload
 
+from lexent import arguments
 from lexent.errors import ArtifactError, NotFoundError
 
 Category = Literal["lexical", "narrow", "broad", "unknown"]
@@ -19,6 +22,8 @@ Category = Literal["lexical", "narrow", "broad", "unknown"]
 
 SEPARATOR = " · "
 FILE = "concepts.json.gz"
+MIN_SUGGESTION_SIMILARITY = 0.6
+"""From this likeness on a concept is suggested for a name that there is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +44,17 @@ class Concept:
 
     @property
     def words(self) -> tuple[str, ...]:
+        """The words of the label."""
         return tuple(self.label.split(SEPARATOR))
 
 
 class Concepts(Sequence[Concept]):
     """The concepts of a lexicon, by latent number, and by name."""
 
-    def __init__(self, concepts: Sequence[Concept]) -> None:
+    def __init__(self, concepts: Sequence[Concept], *, options: Sequence[str] = ()) -> None:
+        """options: what chooses these concepts on the command line, such as --index DIR; messages give it."""
         self._all = list(concepts)
+        self.options = tuple(options)
         self._by_word: dict[str, list[int]] | None = None
 
     def __len__(self) -> int:
@@ -66,7 +74,8 @@ class Concepts(Sequence[Concept]):
 
     def find(self, text: str, *, limit: int = 10) -> list[Concept]:
         """Concepts whose names hold the words of the text; the earlier in the name and the more of them, the better."""
-        wanted = _words(text)
+        wanted = _words(arguments.text("text", text))
+        arguments.whole("limit", limit, least=1)
         score: dict[int, float] = {}
         for word in wanted:
             exact = self._words_index().get(word, [])
@@ -83,9 +92,11 @@ class Concepts(Sequence[Concept]):
 
     def resolve(self, name: str | int) -> Concept:
         """The concept of that number (812, "#812") or name; a whole label, or the best match of its words."""
+        if isinstance(name, bool) or not isinstance(name, str | Integral):
+            raise arguments.refused("the concept", name, 'a name, or a number: "zip", "#812", 812')
         text = str(name).strip()
         number = text.removeprefix("#")
-        if number.isdecimal() or isinstance(name, int):
+        if number.isdecimal() or isinstance(name, Integral):
             if 0 <= int(number) < len(self):
                 return self._all[int(number)]
             raise NotFoundError(f"no concept #{number}; they are numbered 0 to {len(self) - 1}")
@@ -97,14 +108,24 @@ class Concepts(Sequence[Concept]):
             return found[0]
         raise NotFoundError(self._no_such(text))
 
+    def close_words(self, text: str) -> list[str]:
+        """For each word of a text, the word of a concept's name that is spelled most like it, where one is near."""
+        index = self._words_index()
+        return [close for word in _words(text) for close in get_close_matches(word, index, n=1, cutoff=0.75)]
+
     def _no_such(self, text: str) -> str:
-        near = self.find(text, limit=3)
-        for word in _words(text):
-            for known in get_close_matches(word, self._words_index(), n=1, cutoff=0.75):
-                near += self.find(known, limit=2)
-        seen = list(dict.fromkeys(f'#{concept.id} "{concept.label}"' for concept in near))[:3]
+        index, close = self._words_index(), self.close_words(text)
+        known = [word for word in _words(text) if word in index] + close
+        candidates = [*self.find(text), *(concept for word in close for concept in self.find(word))]
+        near = {concept.id: _likeness(text, concept.label) for concept in candidates}
+        best = sorted((one for one in near if near[one] >= MIN_SUGGESTION_SIMILARITY), key=lambda one: -near[one])[:3]
+        seen = [f'#{one} "{self._all[one].label}"' for one in best]
         hint = f"did you mean {', '.join(seen)}? " if seen else ""
-        return f'no concept named "{text}"; {hint}search them: lexent concepts find "{text[:20]}"'
+        if known:
+            step = f"search them: lexent concepts find {shlex.quote(max(known, key=len))}"
+        else:
+            step = "list them: lexent concepts list"
+        return " ".join([f'no concept named "{text}"; {hint}{step}', *map(shlex.quote, self.options)])
 
     def _words_index(self) -> dict[str, list[int]]:
         if self._by_word is None:
@@ -116,6 +137,7 @@ class Concepts(Sequence[Concept]):
         return self._by_word
 
     def save(self, folder: Path) -> None:
+        """Write the concepts into a lexicon's folder."""
         rows = [{name: value for name, value in asdict(concept).items() if name != "id"} for concept in self._all]
         table = {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
         for name in ("source", "plain"):
@@ -140,6 +162,13 @@ class Concepts(Sequence[Concept]):
         if len(concepts) != size:
             raise ArtifactError(f"{path} names {len(concepts)} concepts and the lexicon has {size}")
         return Concepts(concepts)
+
+
+def _likeness(text: str, label: str) -> float:
+    """From 0 to 1: how like the words of a text are to their nearest in a label; long words count for more."""
+    words, known = _words(text), _words(label)
+    alike = [max((SequenceMatcher(None, word, one).ratio() for one in known), default=0.0) for word in words]
+    return sum(len(word) * ratio for word, ratio in zip(words, alike, strict=True)) / max(1, sum(map(len, words)))
 
 
 def _words(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A language model behind any OpenAI-compatible endpoint: chat completions, with patience.
+"""A language model behind any OpenAI-compatible endpoint: chat completions, with retries.
 
 By the standard library alone: one request is one POST of JSON. The key goes to the given address only: redirects are
 not followed, and what a server says is shown with the key struck out.
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from lexent.errors import EndpointError, InputError
 
-AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+RETRIABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 """What a server says when the same request may go well later."""
 
 Messages = Sequence[Mapping[str, str]]
@@ -82,7 +82,7 @@ class Endpoint:
                 said = self._said(error)
                 if error.code == 400 and _adapted(body, said):
                     continue  # not a failure: the model knows the setting by another name, or not at all
-                if error.code not in AGAIN:
+                if error.code not in RETRIABLE_STATUSES:
                     raise EndpointError(self._refused(error.code, said)) from None
                 reason, wait = f"HTTP {error.code} {said}".strip(), _asked_wait(error.headers.get("Retry-After"))
             except (OSError, http.client.HTTPException) as error:  # refused, reset, cut short, timed out
@@ -155,6 +155,7 @@ def _opener(base_url: str) -> urllib.request.OpenerDirector:
 
 
 def is_local(base_url: str) -> bool:
+    """Whether an endpoint is on this machine."""
     host = urlsplit(base_url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from lexent.types import Level, Tokens
 
 QUANTILES = 10
-WINDOW = 16
+CONTEXT_WORDS = 16
 """Words on each side of the word that fired, in an example of a token lexicon."""
-LONGEST = 150
+MAX_EXAMPLE_WORDS = 150
 """Words of an example of a pooled lexicon: about as many as its encoder reads."""
 
 Spread = Literal["quantiles", "top"]
@@ -179,16 +179,16 @@ class _Cutter:
     def _cut(self, place: int, token: int) -> tuple[str, int, int]:
         text = self._texts[place]
         if self._tokens is None:
-            return _beginning(text, LONGEST), 0, 0
+            return _beginning(text, MAX_EXAMPLE_WORDS), 0, 0
         spans = self._tokens[place].spans
         start, stop = (int(edge) for edge in spans[token]) if token < len(spans) else (0, 0)
         if stop == start:  # a special token stands for the whole text
-            return _beginning(text, 2 * WINDOW + 1), 0, 0
+            return _beginning(text, 2 * CONTEXT_WORDS + 1), 0, 0
         return _around(text, start, stop)
 
 
 def _around(text: str, start: int, stop: int) -> tuple[str, int, int]:
-    """2 * WINDOW words around text[start:stop], and where the whole word stands in that."""
+    """2 * CONTEXT_WORDS words around text[start:stop], and where the whole word stands in that."""
     matches = [match.span() for match in WORD.finditer(text)]
     at = next((place for place, (first, last) in enumerate(matches) if first <= start < last), None)
     if at is None:  # punctuation
@@ -196,9 +196,9 @@ def _around(text: str, start: int, stop: int) -> tuple[str, int, int]:
     else:
         start, stop = matches[at][0], max(stop, matches[at][1])
     # As long at the edges of a text as elsewhere: the length of an example must not tell where it is from.
-    left = max(0, min(at - WINDOW, len(matches) - 2 * WINDOW - 1))
+    left = max(0, min(at - CONTEXT_WORDS, len(matches) - 2 * CONTEXT_WORDS - 1))
     first = matches[left][0] if matches else 0
-    last = matches[min(len(matches) - 1, left + 2 * WINDOW)][1] if matches else len(text)
+    last = matches[min(len(matches) - 1, left + 2 * CONTEXT_WORDS)][1] if matches else len(text)
     first, last = min(first, start), max(last, stop)
     before, word, after = (" ".join(part.split()) for part in (text[first:start], text[start:stop], text[stop:last]))
     head = f"{before} " if before and (start == 0 or text[start - 1].isspace()) else before

@@ -19,11 +19,11 @@ from lexent.lexicon.replies import Prompt, Replies, ask
 MARKER = "[interpretation]:"
 MOST_WORDS = 12
 """A label is asked for in 8 words at most; a little more is taken, a sentence is not."""
-ANSWER = 48
+MAX_ANSWER_TOKENS = 48
 """Tokens that an answer may have."""
-SILENT = 5
+SILENT_EXAMPLES = 5
 """Silent examples in a prompt."""
-SHORTEST = 40
+PROMPT_EXAMPLE_WORDS = 40
 """Words of an example of a pooled lexicon in a prompt: enough to tell what a text is about."""
 
 # Small models repeat what they are told about the task, so little is told.
@@ -77,7 +77,7 @@ class Labelled:
 
 def prompt(evidence: Evidence) -> Prompt:
     """What a model is shown of a concept: only examples of the part of the texts that is meant for naming."""
-    active, silent = evidence.naming.active, evidence.naming.silent[:SILENT]
+    active, silent = evidence.naming.active, evidence.naming.silent[:SILENT_EXAMPLES]
     strongest = max((example.activation for example in active), default=1.0)
     lines = [f"({_grade(example, strongest)}) {_shown(example)}" for example in active]
     in_tokens = any(example.start != example.stop for example in active)
@@ -85,7 +85,7 @@ def prompt(evidence: Evidence) -> Prompt:
     if silent:
         parts += ["In these it is silent:", "\n".join(f"- {_shown(example)}" for example in silent)]
     messages = ({"role": "system", "content": _SYSTEM}, {"role": "user", "content": "\n\n".join([*parts, _ASK])})
-    return Prompt(messages, max_tokens=ANSWER)
+    return Prompt(messages, max_tokens=MAX_ANSWER_TOKENS)
 
 
 def parse(answer: str) -> str | None:
@@ -182,4 +182,4 @@ def _shown(example: Example) -> str:
     if example.start != example.stop:
         return example.marked
     words = example.text.split()
-    return " ".join(words[:SHORTEST]) + (" …" if len(words) > SHORTEST else "")
+    return " ".join(words[:PROMPT_EXAMPLE_WORDS]) + (" …" if len(words) > PROMPT_EXAMPLE_WORDS else "")

@@ -13,23 +13,27 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from lexent import arguments, artifact, recipes
 from lexent.artifact import MANIFEST, check_sizes, read_manifest
 from lexent.encoders.buckets import FOLDER as ENCODER
 from lexent.encoders.buckets import BucketParts, read_base
+from lexent.encoders.encoder import DEFAULT
 from lexent.errors import ArtifactError, MismatchError, NotFoundError
 from lexent.lexicon.bucket_weights import FILE as BUCKET_WEIGHTS
 from lexent.lexicon.bucket_weights import BucketWeights
 from lexent.lexicon.concepts import Concept, Concepts
+from lexent.sae.autoencoder import CONFIG, SparseAutoencoder
+from lexent.sae.config import SAEConfig
 from lexent.types import Level, Match, RowCodes, States
 
 if TYPE_CHECKING:
-    from lexent.coders.sae import SparseAutoencoder
     from lexent.encoders import Encoder
     from lexent.recipes import Recipe
+    from lexent.sae.autoencoder import SparseAutoencoder
 
 CARD = "README.md"
 WHOLE = "whole"
@@ -64,7 +68,9 @@ class Lexicon:
         own_encoder: BucketParts | None = None,
         bucket_weights: BucketWeights | None = None,
     ) -> None:
-        """whole: codes the vector of a whole text; its latents are numbered from `token_size` on. own_encoder: the
+        """Put the parts together.
+
+        whole: codes the vector of a whole text; its latents are numbered from `token_size` on. own_encoder: the
         encoder that was trained with it. bucket_weights: how much its buckets count for a query.
         """
         self.sae = sae
@@ -79,6 +85,7 @@ class Lexicon:
 
     @property
     def name(self) -> str:
+        """The name in reports and manifests."""
         return self.info.name
 
     @property
@@ -103,7 +110,13 @@ class Lexicon:
 
     @property
     def encoder_fingerprint(self) -> str:
+        """The fingerprint of the encoder whose states the lexicon codes."""
         return self.info.encoder_fingerprint
+
+    @property
+    def learned_from_pairs(self) -> bool:
+        """Whether it was trained on pairs of queries and documents (ssr, uhd), and not on texts alone."""
+        return self.info.match == "maxsim" or self.sae.config.architecture == "winners"
 
     @property
     def hash(self) -> str:
@@ -115,6 +128,8 @@ class Lexicon:
 
     def codes(self, states: States, *, k: int) -> RowCodes:
         """The k strongest latents of each state."""
+        arguments.instance("states", states, States, allowed="States, as an encoder gives them")
+        arguments.whole("k", k, least=1)
         return self.sae.encode(states, k=k)
 
     def whole_codes(self, states: States, *, k: int | None = None) -> RowCodes:
@@ -124,7 +139,8 @@ class Lexicon:
                 f'the lexicon "{self.name}" has no concepts for whole texts; take a recipe without them, or train one '
                 "that has: lexent train TEXTS --recipe ssr --whole --out DIR"
             )
-        codes = self.whole.encode(states, k=k)
+        arguments.instance("states", states, States, allowed="States, as an encoder gives them")
+        codes = self.whole.encode(states, k=arguments.whole_or_none("k", k, least=1))
         return RowCodes(codes.ids + np.int32(self.token_size), codes.values, codes.offsets)
 
     def renamed(self, concepts: Concepts, info: LexiconInfo | None = None) -> Lexicon:
@@ -138,9 +154,13 @@ class Lexicon:
         return Lexicon(self.sae, self.concepts, self.info, **parts)
 
     def label(self, latent: int) -> str:
-        return self.concepts[latent].label
+        """The name of a latent."""
+        return self.concept(latent).label
 
     def concept(self, latent: int) -> Concept:
+        """The concept of a latent, by number."""
+        if type(latent) is not int or not 0 <= latent < self.size:
+            latent = arguments.whole("latent", latent, least=0, most=self.size - 1)
         return self.concepts[latent]
 
     def resolve(self, name: str | int) -> Concept:
@@ -152,9 +172,12 @@ class Lexicon:
         return self.concepts.find(text, limit=limit)
 
     def neighbours(self, latent: int, limit: int = 8) -> list[tuple[Concept, float]]:
-        """The concepts whose directions are nearest, with the cosine; of whole texts among those of whole texts, and
-        of a bucket among those of the bucket.
+        """The concepts whose directions are nearest, with the cosine.
+
+        Concepts of whole texts are compared with those of whole texts, those of a bucket with those of the bucket.
         """
+        latent = arguments.whole("latent", latent, least=0, most=self.size - 1)
+        limit = arguments.whole("limit", limit, least=1)
         of_whole = self.whole is not None and latent >= self.token_size
         size = self.token_size // self.buckets
         first = self.token_size if of_whole else latent // size * size
@@ -168,7 +191,9 @@ class Lexicon:
 
     def check(self, encoder: Encoder, *, level: Level | None = None) -> None:
         """Refuse an encoder that this lexicon was not trained for, and states of another level."""
-        if level is not None and level != self.info.level:
+        if not hasattr(encoder, "fingerprint"):
+            raise arguments.refused("encoder", encoder, "a lexent encoder: lexent.load_encoder(NAME)")
+        if level is not None and arguments.choice("level", level, get_args(Level)) != self.info.level:
             raise MismatchError(
                 f'the lexicon "{self.name}" reads {self.info.level} states and the recipe gives {level} ones; '
                 f"take another recipe or lexicon, or train one: lexent train TEXTS --level {level} --out DIR"
@@ -188,9 +213,10 @@ class Lexicon:
 
     def save(self, out: str | Path, *, card: str = "", overwrite: bool = False) -> Path:
         """Write beside and rename: the folder holds the old lexicon or the new one, never a part."""
-        from lexent import artifact
-
-        with artifact.new_folder(Path(out), kind="lexicon", overwrite=overwrite) as folder:
+        arguments.flag("overwrite", overwrite)
+        arguments.unicode("card", arguments.text("card", card))
+        out = arguments.path("out", out)
+        with artifact.new_folder(out, kind="lexicon", overwrite=overwrite) as folder:
             with artifact.disk_errors(folder):
                 self.sae.save(folder)
                 if self.whole is not None:
@@ -206,13 +232,18 @@ class Lexicon:
             head = {"kind": "lexicon", "format": artifact.FORMAT_VERSION, "lexent": artifact.lexent_version()}
             files = artifact.describe_files(folder)
             artifact.write_json(folder / artifact.MANIFEST, {**head, **_facts(self.info), "files": files})
-        return Path(out)
+        return out
 
     @staticmethod
     def random(
         encoder: Encoder, *, size: int = 256, k: int = 8, seed: int = 0, level: Level = "tokens", whole: int = 0
     ) -> Lexicon:
         """Random directions: enough to try the pipeline without training. whole: latents for whole texts."""
+        if not hasattr(encoder, "fingerprint"):
+            raise arguments.refused("encoder", encoder, "a lexent encoder: lexent.load_encoder(NAME)")
+        for name, given, least in (("size", size, 1), ("k", k, 1), ("seed", seed, 0), ("whole", whole, 0)):
+            arguments.whole(name, given, least=least)
+        arguments.choice("level", level, get_args(Level))
         draw = np.random.default_rng(seed)
         sae = _random_sae(draw, encoder.dim, size, k)
         other = _random_sae(draw, encoder.dim, whole, k) if whole else None
@@ -222,9 +253,6 @@ class Lexicon:
 
 
 def _random_sae(draw: np.random.Generator, width: int, size: int, k: int) -> SparseAutoencoder:
-    from lexent.coders.sae import SparseAutoencoder
-    from lexent.coders.sae_config import SAEConfig
-
     rows = draw.standard_normal((size, width)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return SparseAutoencoder(
@@ -250,10 +278,6 @@ def shipped() -> dict[str, Path]:
 
 def default_for(recipe: Recipe | None = None) -> str:
     """The name of the shipped lexicon that a recipe is used with: of its level, and of the k nearest to its own."""
-    from lexent import recipes
-    from lexent.coders.sae import CONFIG
-    from lexent.encoders.encoder import DEFAULT
-
     wanted = recipe or recipes.get("latent-terms")
     near: list[tuple[int, str]] = []
     for name, folder in shipped().items():
@@ -274,10 +298,12 @@ def default_for(recipe: Recipe | None = None) -> str:
 
 def load(lexicon: str | Path | Lexicon | None = None, *, recipe: Recipe | None = None) -> Lexicon:
     """A lexicon by folder or by the name of a shipped one; where none is given, the shipped one for the recipe."""
-    from lexent.coders.sae import SparseAutoencoder
-
+    if recipe is not None and not hasattr(recipe, "level"):
+        raise arguments.refused("recipe", recipe, "a lexent.Recipe: lexent.recipes.get(NAME)")
     if isinstance(lexicon, Lexicon):
         return lexicon
+    if lexicon is not None:
+        arguments.path("lexicon", lexicon, allowed="the name or the folder of a lexicon, or a lexent.Lexicon")
     name = str(lexicon) if lexicon is not None else default_for(recipe)
     # A folder of the default's name in the working directory, say the encoder's, is not meant where none is given.
     folder = Path(name) if lexicon is not None and Path(name).is_dir() else shipped().get(name)
@@ -305,4 +331,5 @@ def load(lexicon: str | Path | Lexicon | None = None, *, recipe: Recipe | None =
     if (folder / BUCKET_WEIGHTS).is_file():
         weights = BucketWeights.load(folder, width=sae.config.width, buckets=sae.config.buckets)
     names = Concepts.load(folder, size=size)
+    names.options = () if lexicon is None and recipe is None else ("--lexicon", name)
     return Lexicon(sae, names, info, whole=whole, own_encoder=own, bucket_weights=weights)

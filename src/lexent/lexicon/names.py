@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_WORDS = 4
-LONGEST = 30
+MAX_WORD_CHARS = 30
 """Letters of a word in a name."""
-BROAD = 4.3
+BROAD_ENTROPY_BITS = 4.3
 """Entropy in bits, over words, from which a latent counts as broad."""
-CONTEXT = 6
+CONTEXT_WORDS = 6
 """Words on each side of a firing token that are shown, and counted for broad latents."""
 
 _COMMON_ENDINGS = """
@@ -49,10 +49,12 @@ class Word:
 
     @property
     def is_content(self) -> bool:
+        """Whether it is a word other than a function word."""
         return self.is_word and self.text not in FUNCTION_WORDS
 
     @property
     def is_word(self) -> bool:
+        """Whether it is a word and no special token, affix or punctuation."""
         return bool(self.text) and self.text[0] not in "[<#" and any(letter.isalpha() for letter in self.text)
 
 
@@ -253,7 +255,7 @@ def _label(statistics: Statistics, latent: int, evidence: Evidence) -> str:
             return SEPARATOR.join(near)
         top = _spoken(evidence.top.text)
         return SEPARATOR.join([top, *near[:2]])
-    if evidence.entropy < BROAD:
+    if evidence.entropy < BROAD_ENTROPY_BITS:
         chosen = until_it_falls(content)
         return SEPARATOR.join(chosen if len(chosen) > 1 else _blend(content, evidence.context))
     return SEPARATOR.join(_blend(content, evidence.context))
@@ -307,7 +309,7 @@ def _shared_piece(statistics: Statistics, latent: int, evidence: Evidence) -> st
 def shortened(label: str) -> str:
     """Scripts without spaces make one word of a sentence: a part of it will do."""
     return SEPARATOR.join(
-        word if len(word) <= LONGEST else f"{word[: LONGEST - 1]}…" for word in label.split(SEPARATOR)
+        word if len(word) <= MAX_WORD_CHARS else f"{word[: MAX_WORD_CHARS - 1]}…" for word in label.split(SEPARATOR)
     )
 
 
@@ -339,7 +341,7 @@ def _category(evidence: Evidence) -> Category:
         return "unknown"
     if evidence.top.share >= 0.5:
         return "lexical"
-    return "narrow" if evidence.entropy < BROAD else "broad"
+    return "narrow" if evidence.entropy < BROAD_ENTROPY_BITS else "broad"
 
 
 def _examples(statistics: Statistics, latent: int, texts: Sequence[str], spans: ContextSpans) -> tuple[str, ...]:
@@ -354,7 +356,7 @@ def _snippet(text: str, span: tuple[int, int]) -> str:
     """The word with a few on each side: "and the [statins] group had"."""
     start, stop = span
     if stop == 0:
-        return " ".join(text.split()[:CONTEXT]) + " …"
+        return " ".join(text.split()[:CONTEXT_WORDS]) + " …"
     for match in WORD.finditer(text, max(0, start - 40), stop + 40):
         if match.start() <= start < match.end():
             start, stop = match.start(), max(stop, match.end())

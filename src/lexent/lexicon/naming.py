@@ -16,8 +16,8 @@ from lexent.lexicon.statistics import Statistics, collect
 from lexent.lexicon.topics import name_topics
 
 if TYPE_CHECKING:
-    from lexent.coders.sae import SparseAutoencoder
     from lexent.encoders import Encoder
+    from lexent.sae.autoencoder import SparseAutoencoder
 
 
 ABOUT = "about "

@@ -16,7 +16,7 @@ from lexent.lexicon.lexicon import Lexicon
 FILE = "labels.json"
 SOURCE = "user"
 """What such a concept gives as the source of its label."""
-LONGEST = 100
+MAX_NAME_CHARS = 100
 """Characters of a name."""
 
 
@@ -58,14 +58,14 @@ def applied(lexicon: Lexicon, names: Mapping[int, str]) -> Lexicon:
         else concept
         for concept in lexicon.concepts
     ]
-    return lexicon.renamed(Concepts(concepts))
+    return lexicon.renamed(Concepts(concepts, options=lexicon.concepts.options))
 
 
 def checked(label: str, concept: int, lexicon: Lexicon) -> str:
     """The name on one line; refused where it is empty, too long, a number, or another concept's."""
     name = " ".join("".join(sign if sign.isprintable() else " " for sign in label).split())
-    if not name or len(name) > LONGEST:
-        raise InputError(f"a name has 1 to {LONGEST} characters; given: {len(name)}")
+    if not name or len(name) > MAX_NAME_CHARS:
+        raise InputError(f"a name has 1 to {MAX_NAME_CHARS} characters; given: {len(name)}")
     if name.removeprefix("#").isdecimal():
         raise InputError(f'"{name}" is a number, and numbers already mean concepts; give it a name in words')
     for other in lexicon.concepts:

@@ -28,6 +28,7 @@ class Prompt:
     max_tokens: int = 64
 
     def key(self, model: str) -> str:
+        """A hash of the question and the model that is asked."""
         parts = {"model": model, "messages": [dict(message) for message in self.messages], "most": self.max_tokens}
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -62,6 +63,7 @@ class Replies:
         return len(self._known)
 
     def get(self, prompt: Prompt, model: str) -> Completion | None:
+        """The answer that was kept, if any."""
         return self._known.get(prompt.key(model))
 
     def put(self, prompt: Prompt, model: str, answer: Completion) -> None:

@@ -15,11 +15,11 @@ from lexent.types import RowCodes, Tokens
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lexent.coders.sae import SparseAutoencoder
     from lexent.encoders import Encoder
+    from lexent.sae.autoencoder import SparseAutoencoder
 
 WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
-CHUNK = 4096
+TEXTS_PER_CHUNK = 4096
 """Texts between two reductions of the counts."""
 
 
@@ -32,6 +32,7 @@ class Shares:
     shares: NDArray[np.float32]
 
     def of(self, latent: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The texts of a latent and their shares."""
         part = slice(self.offsets[latent], self.offsets[latent + 1])
         return self.items[part], self.shares[part]
 
@@ -78,8 +79,8 @@ def collect(
     sample = _Sample(m, contexts, seed)
     frequency = np.zeros(m, np.int64)
     word_tokens: list[NDArray[np.int64]] = []
-    for start in range(0, len(texts), CHUNK):
-        part = texts[start : start + CHUNK]
+    for start in range(0, len(texts), TEXTS_PER_CHUNK):
+        part = texts[start : start + TEXTS_PER_CHUNK]
         tokens = encoder.tokenize(part, kind="document")
         strings = [found.strings for found in tokens]
         whole = [words_of(text, found) for text, found in zip(part, tokens, strict=True)]

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
 
-    from lexent.coders.sae import SparseAutoencoder
     from lexent.encoders import Encoder
+    from lexent.sae.autoencoder import SparseAutoencoder
 
-CHUNK = 4096
-LATENTS = 512
+TEXTS_PER_CHUNK = 4096
+LATENTS_PER_STEP = 512
 """Latents that are named at a time."""
-CANDIDATES = 24
+CANDIDATE_WORDS = 24
 LEAST_GAIN = 0.005
-FEWEST = 10
+MIN_TEXTS = 10
 """Texts of ten thousand and more that a latent must fire on: fewer, and it has learned those texts by heart."""
-SNIPPET = 10
+SNIPPET_WORDS = 10
 """Words of an example."""
 LONGEST_SNIPPET = 90
 """Letters of an example: scripts without spaces make one word of a sentence."""
@@ -52,14 +52,14 @@ def name_topics(
     rate = np.asarray(presence.sum(axis=0)).ravel() / max(1, len(texts))
     of_latent = codes.T.tocsr()
     found: list[list[Word]] = []
-    for start in range(0, of_latent.shape[0], LATENTS):
-        found += _witnesses(of_latent[start : start + LATENTS], presence, words, rate)
+    for start in range(0, of_latent.shape[0], LATENTS_PER_STEP):
+        found += _witnesses(of_latent[start : start + LATENTS_PER_STEP], presence, words, rate)
     labels = distinct(
         [shortened(SEPARATOR.join(until_it_falls(best)) if best else "") for best in found],
         [[word.text for word in best] for best in found],
     )
     fired = np.diff(of_latent.indptr)
-    least = FEWEST if len(texts) >= 1000 * FEWEST else 1
+    least = MIN_TEXTS if len(texts) >= 1000 * MIN_TEXTS else 1
     for latent, count in enumerate(fired):
         labels[latent] = "" if count < least else labels[latent] or f"concept {latent}"
     return [
@@ -83,8 +83,10 @@ def _codes(
     rows: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
     columns: list[NDArray[np.int32]] = [np.empty(0, np.int32)]
     values: list[NDArray[np.float32]] = [np.empty(0, np.float32)]
-    for start in range(0, len(texts), CHUNK):
-        for positions, states in encoder.batches(texts[start : start + CHUNK], kind="document", level="pooled"):
+    for start in range(0, len(texts), TEXTS_PER_CHUNK):
+        for positions, states in encoder.batches(
+            texts[start : start + TEXTS_PER_CHUNK], kind="document", level="pooled"
+        ):
             codes = sae.encode(states)
             row, place = np.nonzero(codes.values > 0)
             rows.append(start + positions[row])
@@ -136,7 +138,7 @@ def _witnesses(
         held = texts.data[part] >= min(3, fired)  # a word of one or two texts says nothing, where there are others
         if (gain[held] > LEAST_GAIN).any():
             gain[~held] = 0.0
-        best = np.argsort(-gain, kind="stable")[:CANDIDATES]
+        best = np.argsort(-gain, kind="stable")[:CANDIDATE_WORDS]
         near = [Word(words[items[at]], float(share[at]), float(gain[at])) for at in best if gain[at] > LEAST_GAIN]
         # Forms of one word stand in the same texts: their shares do not add up, so the strongest form speaks for all.
         found.append([Word(merged_word(group).text, group[0].share, group[0].gain) for group in grouped(near)])
@@ -163,6 +165,6 @@ def _snippet(text: str, words: set[str]) -> str:
     """A few words of a text, from a little before the first that names the latent."""
     parts = text.split()
     named = [place for place, part in enumerate(parts) if part.strip(".,;:()[]\"'?!").lower() in words]
-    start = max(0, min(named[0] - 3, len(parts) - SNIPPET)) if named else 0
-    shown = " ".join(parts[start : start + SNIPPET])[:LONGEST_SNIPPET]
-    return f"{'… ' if start else ''}{shown}{' …' if start + SNIPPET < len(parts) else ''}"
+    start = max(0, min(named[0] - 3, len(parts) - SNIPPET_WORDS)) if named else 0
+    shown = " ".join(parts[start : start + SNIPPET_WORDS])[:LONGEST_SNIPPET]
+    return f"{'… ' if start else ''}{shown}{' …' if start + SNIPPET_WORDS < len(parts) else ''}"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lexent.coders import sae_config
-from lexent.coders.sae_config import ARCHITECTURES, SAEConfig, groups_of
 from lexent.errors import ArtifactError, InputError, MismatchError
+from lexent.sae.config import ARCHITECTURES, SAEConfig, from_json, groups_of, to_json
+from lexent.sae.top_latents import top_latents
 from lexent.types import RowCodes, States
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 CONFIG, WEIGHTS = "cfg.json", "sae_weights.safetensors"
 """SAELens' file names; the tensors have its names and shapes too."""
+ZERO_STATE_NORM = 1e-12
+"""States up to this length count as 0."""
 
 
 class SparseAutoencoder:
@@ -85,18 +87,19 @@ class SparseAutoencoder:
 
     @property
     def scale(self) -> NDArray[np.float32] | None:
+        """The scale of each 8-bit row; None where rows are float32."""
         return self._scale
 
     @property
     def encoder_rows(self) -> NDArray[np.float32]:
-        """float32[d_sae, d_in]"""
+        """float32[d_sae, d_in]."""
         if self._dense is None:
             self._dense = _dense(self._encoder, self._scale)
         return self._dense
 
     @property
     def decoder_rows(self) -> NDArray[np.float32]:
-        """float32[d_sae, d_in], unit rows"""
+        """float32[d_sae, d_in], unit rows."""
         if self._directions is None:
             rows = self.encoder_rows if self._decoder is None else _dense(self._decoder, self._decoder_scale)
             if self._decoder is None or self._decoder_scale is not None:
@@ -107,7 +110,7 @@ class SparseAutoencoder:
     def encode(self, states: States, *, k: int | None = None) -> RowCodes:
         """The k strongest latents of each state; in jumprelu form all above the threshold, k on average.
 
-        Activations come in indexing scale.
+        A state of length 0, such as the mean of no tokens, has no active latent. Activations come in indexing scale.
         """
         k = self.config.k if k is None else k
         if k < 1:
@@ -124,7 +127,7 @@ class SparseAutoencoder:
             bad = int((~lengths.isfinite()).flatten().nonzero()[0])
             raise InputError(f"the state in row {bad} is not finite (its length is {float(lengths[bad])})")
         if self.config.unit_states:
-            rows = rows / lengths.clamp_min(1e-12)
+            rows = rows / lengths.clamp_min(ZERO_STATE_NORM)
         # One column is no use to anyone, and torch's 8-bit product is wrong there.
         if self.config.architecture == "jumprelu":
             ids, values = _encode_above(self, rows, self.config.threshold_for(k))
@@ -135,6 +138,7 @@ class SparseAutoencoder:
         else:
             ids, values = _encode_plainly(self, rows, k)
         values *= self.config.activation_scale
+        values[(lengths <= ZERO_STATE_NORM).flatten().cpu().numpy()] = 0  # without a direction there is nothing to code
         if self.config.unit_states and self.config.mean_length > 0:
             values *= (lengths / self.config.mean_length).cpu().numpy()
         return RowCodes(ids, values, states.offsets)
@@ -170,9 +174,9 @@ class SparseAutoencoder:
 
     def _first_pass(self) -> Any:
         if self._fast is None:
-            from lexent.coders.first_pass import FirstPass
+            from lexent.sae.first_pass import FirstPass
 
-            self._fast = FirstPass(self._encoder, scale=self._scale, b_enc=self.b_enc, b_dec=self.b_dec)
+            self._fast = FirstPass(self._encoder, scale=self._scale, b_enc=self.b_enc, b_dec=self.b_dec, live=self.live)
         return self._fast
 
     def decode(self, codes: RowCodes, *, lengths: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
@@ -258,7 +262,8 @@ class SparseAutoencoder:
         return found
 
     def hash(self) -> str:
-        digest = hashlib.sha256(json.dumps(sae_config.to_json(self.config), sort_keys=True).encode())
+        """A hash of the settings and all tensors."""
+        digest = hashlib.sha256(json.dumps(to_json(self.config), sort_keys=True).encode())
         for name, tensor in sorted(self.tensors().items()):
             digest.update(name.encode() + tensor.tobytes())
         return digest.hexdigest()[:16]
@@ -268,10 +273,11 @@ class SparseAutoencoder:
         from safetensors.numpy import save
 
         (folder / WEIGHTS).write_bytes(save(self.tensors()))  # save_file would hide why a disk refused
-        (folder / CONFIG).write_text(json.dumps(sae_config.to_json(self.config), indent=1) + "\n")
+        (folder / CONFIG).write_text(json.dumps(to_json(self.config), indent=1) + "\n")
 
     @staticmethod
     def load(folder: Path) -> SparseAutoencoder:
+        """Read what `save` wrote; refused where it is damaged."""
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
@@ -284,7 +290,7 @@ class SparseAutoencoder:
         except (SafetensorError, ValueError) as error:
             raise ArtifactError(f"the lexicon {folder} is damaged: {error}") from error
         try:
-            config = sae_config.from_json(values)
+            config = from_json(values)
         except (TypeError, ValueError, KeyError) as error:
             raise ArtifactError(f"the lexicon {folder} is damaged: {CONFIG}: {error}") from error
         missing = {"W_live" if config.groups else "W_enc", "b_enc", "b_dec"} - tensors.keys()
@@ -356,8 +362,6 @@ def pre_activations(sae: SparseAutoencoder, states: torch.Tensor, step: int) -> 
 
 def _encode_plainly(sae: SparseAutoencoder, states: torch.Tensor, k: int) -> tuple[Any, Any]:
     """ids int32[n, k] and activations float32[n, k], by the full product in float32."""
-    from lexent.coders.topk import top_latents
-
     ids = np.empty((len(states), k), np.int32)
     values = np.empty((len(states), k), np.float32)
     for part, pre in pre_activations(sae, states, 8192):

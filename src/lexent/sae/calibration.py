@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from lexent.coders.sae import SparseAutoencoder, pre_activations
 from lexent.errors import InputError
+from lexent.sae.autoencoder import SparseAutoencoder, pre_activations
 from lexent.types import States
 
-ROWS = 16_384
+MAX_CALIBRATION_STATES = 16_384
 """States that are looked at, at most."""
 
 
@@ -22,7 +22,9 @@ def calibrated(sae: SparseAutoencoder, states: torch.Tensor) -> SparseAutoencode
     """
     if not len(states):
         raise InputError("there are no held-out states to set the threshold on; give more text")
-    rows = states[torch.linspace(0, len(states) - 1, min(len(states), ROWS)).long().to(states.device)].float()
+    rows = states[
+        torch.linspace(0, len(states) - 1, min(len(states), MAX_CALIBRATION_STATES)).long().to(states.device)
+    ].float()
     if sae.config.unit_states:
         rows = torch.nn.functional.normalize(rows, dim=1)
     k = min(sae.config.k, sae.config.d_sae)

@@ -30,7 +30,7 @@ class SAEConfig:
     unit_states: bool = False
     """States are divided by their length before coding."""
     mean_length: float = 0.0
-    """Above 0, activations of unit states are times the state's length over this, the mean: a loud one counts more."""
+    """Above 0, activations of unit states are multiplied by the norm of the state over this, the mean norm."""
     tied: bool = False
     """The decoder row of a latent is its encoder row at unit length, and is not stored."""
     bits: int = 32

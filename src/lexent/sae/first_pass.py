@@ -1,40 +1,72 @@
-"""Exact top-k coding on a CPU at the price of 8-bit arithmetic.
+"""Exact top-k coding on a CPU at the price of integer arithmetic.
 
 The product of a state with tens of thousands of latents costs more than the encoder that made it. Here the product is
-taken in 8 bits first. Rounding moves a pre-activation by at most
+taken over rounded integers first. Rounding moves a pre-activation by at most
 
     |w.x - w'.x'|  <=  |w - w'| |x|  +  |w'| |x - x'|          (Cauchy-Schwarz)
 
 so a latent whose upper bound is below the k-th best lower bound cannot be among the k best. What is left, a few dozen
 latents, is computed again in float32. The result is that of the full float32 product.
+
+States and latents are rounded to 8 bits where torch multiplies those exactly (on x86 with VNNI) and every latent reads
+every input. Elsewhere states have up to 16 bits, and the product is that of `integer_products`.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 
+from lexent.sae.integer_products import (
+    LANES,
+    LatentTiles,
+    gather,
+    highest,
+    int_mm_is_fit,
+    limits,
+    multiply_one,
+    multiply_tile,
+    padded,
+    transposed,
+)
+
 if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
-ROWS = 128
-"""States at a time: their 32-bit products with 32,768 latents fill half of a common third-level cache."""
-FEW = 8
-"""States are made up to a multiple of this."""
-MANY = 64 * ROWS
+TORCH_ROWS = 128
+"""States at a time, of torch's product: their 32-bit products with 32,768 latents fill half of a common L3 cache."""
+ROW_MULTIPLE = 8
+"""States are made up to a multiple of this for torch's product."""
+THREAD_ROWS = 192
+"""States at a time in one thread, of our own product: all latents are read from memory once for these."""
+ROUNDED_ROWS = 8192
 """States that are rounded at a time: small steps would make the threads wait for each other more than work."""
-BLOCK = 64
-NEVER = np.float32(-1e30)
+LATENTS_PER_BLOCK = 64
+FLOAT_ERROR = 2.0**-20
+"""What float32 arithmetic adds to the error of a bound at most, relative to the terms of the sum."""
+MINUS_INFINITY = np.float32(-1e30)
 """Stands for minus infinity, which fast floating-point code may not meet."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Rounded:
+    """States as integers, and how far these are from them."""
+
+    integers: torch.Tensor  # [n, d], to be multiplied by steps
+    steps: NDArray[np.float32]  # [n]
+    errors: NDArray[np.float32]  # [n], upper bounds of |x - x'|
+    norms: NDArray[np.float32]  # [n]
+    centred: NDArray[np.float32]  # [n, d]
+
+
 class FirstPass:
-    """Latent rows, ready for the 8-bit product."""
+    """Latent rows, ready for the integer product."""
 
     def __init__(
         self,
@@ -43,26 +75,44 @@ class FirstPass:
         scale: NDArray[np.float32] | None,
         b_enc: NDArray[np.float32],
         b_dec: NDArray[np.float32],
+        live: NDArray[np.int64] | None = None,
     ) -> None:
-        """rows: int8[m, d] with a scale each, or float32[m, d], which are rounded for the first pass only."""
+        """rows: int8[m, d] with a scale each, or float32[m, d], which are rounded for the first pass only.
+
+        live: int64[groups, n], the inputs that each group of latents reads; all other weights are 0.
+        """
         import torch
 
-        m = len(rows)
-        padded = -(-m // BLOCK) * BLOCK
+        m, width = rows.shape
+        with_torch = live is None and int_mm_is_fit(width)
+        inputs = width if live is None else live.shape[1]
+        most = (127, 127) if with_torch else limits(inputs, latents=None if scale is None else 127)
+        self.most, most_of_rows = most
         if scale is None:
-            scale = (np.maximum(np.abs(rows).max(axis=1), 1e-12) / 127).astype(np.float32)
-            coarse = np.round(rows / scale[:, None]).astype(np.int8)
+            scale = (np.maximum(np.abs(rows).max(axis=1), 1e-12) / most_of_rows).astype(np.float32)
+            coarse: NDArray[Any] = np.round(rows / scale[:, None]).astype(np.int8 if with_torch else np.int16)
             rounding = np.linalg.norm(rows - coarse * scale[:, None], axis=1).max()
         else:
             coarse, rounding = rows, 0.0
         self.exact = np.ascontiguousarray(rows)
         self.exact_scale = scale if rows.dtype == np.int8 else np.ones(m, np.float32)
-        length = np.linalg.norm(coarse.astype(np.float32), axis=1) * scale
-        self.coarse = torch.from_numpy(_pad(coarse, padded, 0)).t()
-        self.scale = _pad(scale, padded, 0.0)
-        self.bias = _pad(b_enc.astype(np.float32), padded, float(NEVER))
-        self.length = _pad(length.astype(np.float32), padded, 0.0)
+        length = np.linalg.norm(coarse.astype(np.float32), axis=1).astype(np.float32) * scale
+        bias = b_enc.astype(np.float32)
+        self.coarse, self.tiles = None, None
+        if with_torch:
+            wide = -(-m // LATENTS_PER_BLOCK) * LATENTS_PER_BLOCK
+            self.coarse = torch.from_numpy(_pad(coarse, wide, 0)).t()
+            self.scale, self.bias, self.length = (
+                _pad(one, wide, fill) for one, fill in ((scale, 0.0), (bias, float(MINUS_INFINITY)), (length, 0.0))
+            )
+        else:
+            self.tiles = LatentTiles(coarse, live)
+            self.scale, self.bias, self.length = (
+                self.tiles.tiled(one, fill)
+                for one, fill in ((scale, 0.0), (bias, float(MINUS_INFINITY)), (length, 0.0))
+            )
         self.rounding = np.float32(rounding)
+        self.bias_error = np.float32(np.abs(b_enc).max(initial=0) * FLOAT_ERROR)
         self.b_dec = torch.from_numpy(b_dec)
 
     def encode(self, states: torch.Tensor, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -73,36 +123,109 @@ class FirstPass:
         import torch
 
         n = len(states)
-        ids = np.zeros((n, k), np.int32)
-        values = np.zeros((n, k), np.float32)
-        at_once = min(ROWS, -(-n // FEW) * FEW)  # a query has few states: products for more would be in vain
-        # One buffer for all rounds: a fresh one of this size would be given by the system page by page each time.
-        buffer = torch.empty(at_once, len(self.scale), dtype=torch.int32)
+        ids, values = np.zeros((n, k), np.int32), np.zeros((n, k), np.float32)
+        code = self._code_in_threads if self.coarse is None else self._code_with_torch
         with ThreadPoolExecutor(torch.get_num_threads()) as pool, torch.inference_mode():
-            for start in range(0, n, MANY):
-                centred = states[start : start + MANY].float() - self.b_dec
-                step = centred.abs().amax(dim=1).clamp_min(1e-12) / 127
-                whole = (centred / step[:, None]).round_()
-                error = (centred - whole * step[:, None]).norm(dim=1).numpy()
-                rounded = torch.zeros(-(-len(whole) // at_once) * at_once, whole.shape[1], dtype=torch.int8)
-                rounded[: len(whole)] = whole
-                steps, norms, x = step.numpy(), centred.norm(dim=1).numpy(), centred.numpy()
-                for first in range(0, len(whole), at_once):
-                    products = torch._int_mm(rounded[first : first + at_once], self.coarse, out=buffer).numpy()
-                    refine = partial(
-                        _refine, products, steps[first:], error[first:], norms[first:], x[first:],
-                        self.scale, self.bias, self.length, self.rounding, self.exact, self.exact_scale,
-                        ids[start + first :], values[start + first :],
-                    )  # fmt: skip
-                    parts = np.array_split(np.arange(min(at_once, len(whole) - first)), torch.get_num_threads())
-                    list(pool.map(refine, [part for part in parts if len(part)]))
+            for start in range(0, n, ROUNDED_ROWS):
+                part = slice(start, start + ROUNDED_ROWS)
+                code(self._rounded(states[part]), ids[part], values[part], pool)
         return ids, values
+
+    def _rounded(self, states: torch.Tensor) -> _Rounded:
+        import torch
+
+        centred = states.float() - self.b_dec
+        norms = centred.norm(dim=1)
+        steps = centred.abs().amax(dim=1).clamp_min(1e-12) / self.most
+        integers = (centred / steps[:, None]).round_().clamp_(-self.most, self.most)
+        errors = (centred - integers * steps[:, None]).norm(dim=1) + norms * FLOAT_ERROR
+        whole = integers.to(torch.int16 if self.coarse is None else torch.int8)
+        return _Rounded(whole, steps.numpy(), errors.numpy(), norms.numpy(), centred.numpy())
+
+    def _code_in_threads(self, rounded: _Rounded, ids: Any, values: Any, pool: ThreadPoolExecutor) -> None:
+        """Each thread multiplies and refines some states."""
+        import torch
+
+        assert self.tiles is not None
+        n, threads, tiles = len(ids), torch.get_num_threads(), self.tiles
+        step = max(1, min(THREAD_ROWS, -(-n // threads)))
+        integers = rounded.integers.numpy()
+
+        def code(first: int) -> None:
+            own = slice(first, first + step)
+            _code_tiles(
+                integers[own], rounded.steps[own], rounded.errors[own], rounded.norms[own], rounded.centred[own],
+                tiles.live, tiles.groups, tiles.starts, tiles.counts, tiles.packed, self.scale, self.bias, self.length,
+                self.rounding, self.bias_error, self.exact, self.exact_scale, ids[own], values[own],
+            )  # fmt: skip
+
+        list(pool.map(code, range(0, n, step)))
+
+    def _code_with_torch(self, rounded: _Rounded, ids: Any, values: Any, pool: ThreadPoolExecutor) -> None:
+        """torch multiplies with all threads; then they refine some states each."""
+        import torch
+
+        assert self.coarse is not None
+        n = len(ids)
+        step = min(
+            TORCH_ROWS, -(-n // ROW_MULTIPLE) * ROW_MULTIPLE
+        )  # a query has few states: no product is made for others
+        buffer = torch.empty(step, len(self.scale), dtype=torch.int32)
+        for first in range(0, n, step):
+            own = slice(first, first + step)
+            given = rounded.integers[own]
+            if len(given) < step:
+                given = torch.cat([given, given.new_zeros(step - len(given), given.shape[1])])
+            products = torch._int_mm(given, self.coarse, out=buffer).numpy()
+            parts = np.array_split(np.arange(len(ids[own])), torch.get_num_threads())
+            refine = partial(
+                _refine, products, rounded.steps[own], rounded.errors[own], rounded.norms[own], rounded.centred[own],
+                self.scale, self.bias, self.length, self.rounding, self.bias_error, self.exact, self.exact_scale,
+                ids[own], values[own],
+            )  # fmt: skip
+            list(pool.map(refine, [part for part in parts if len(part)]))
 
 
 def _pad(array: NDArray[Any], length: int, fill: float) -> NDArray[Any]:
     out = np.full((length, *array.shape[1:]), fill, dtype=array.dtype)
     out[: len(array)] = array
     return out
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def _threshold(tops, margin, best):  # type: ignore[no-untyped-def]
+    """What a latent's upper bound must reach, given the largest upper bound of each block.
+
+    The latent behind a block's maximum is at most twice its margin below that. Activations are above 0.
+    """
+    k = len(best)
+    best[:] = margin
+    for bound in tops:
+        if bound > best[k - 1]:
+            place = k - 1
+            while place > 0 and best[place - 1] < bound:
+                best[place] = best[place - 1]
+                place -= 1
+            best[place] = bound
+    return best[k - 1] - margin
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def _consider(j, x, exact, exact_scale, bias, ids, values):  # type: ignore[no-untyped-def]
+    """Take latent j among the k best of a state where its activation in float32 is one of these."""
+    total = np.float32(0)
+    for i in range(len(x)):
+        total += x[i] * np.float32(exact[j, i])
+    value = total * exact_scale[j] + bias
+    place = len(ids) - 1
+    # Of equal values the lower number comes first, whatever the order in which they are met.
+    if value > values[place] or (value == values[place] > 0 and j < ids[place]):
+        while place > 0 and (values[place - 1] < value or (values[place - 1] == value and ids[place - 1] > j)):
+            values[place] = values[place - 1]
+            ids[place] = ids[place - 1]
+            place -= 1
+        values[place] = value
+        ids[place] = j
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
@@ -114,7 +237,7 @@ def _bounds(product, scale, bias, length, step, error, slack, upper, top_upper):
     blocks = len(top_upper)
     for j in range(len(scale)):
         upper[j] = np.float32(product[j]) * (scale[j] * step) + (bias[j] + length[j] * error + slack)
-    top_upper[:] = NEVER
+    top_upper[:] = MINUS_INFINITY
     for start in range(0, len(scale), blocks):
         part = upper[start : start + blocks]
         for block in range(blocks):
@@ -123,46 +246,66 @@ def _bounds(product, scale, bias, length, step, error, slack, upper, top_upper):
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _refine(products, steps, errors, norms, x, scale, bias, length, rounding, exact, exact_scale, ids, values, rows):  # type: ignore[no-untyped-def]
-    m, k = len(scale), ids.shape[1]
-    blocks = m // BLOCK
-    upper = np.empty(m, np.float32)
-    top_upper = np.empty(blocks, np.float32)
-    best = np.empty(k, np.float32)
+def _refine(  # type: ignore[no-untyped-def]
+    products, steps, errors, norms, x, scale, bias, length, rounding, bias_error, exact, exact_scale, ids, values, rows
+):
+    """The k best latents of some rows, from products int32[n, m]."""
+    m = len(scale)
+    blocks = m // LATENTS_PER_BLOCK
+    upper, top_upper = np.empty(m, np.float32), np.empty(blocks, np.float32)
+    best = np.empty(ids.shape[1], np.float32)
     longest = length.max()
     for row in rows:
-        error, slack = errors[row] * np.float32(1.0001), rounding * norms[row] * np.float32(1.0001)
+        error = errors[row] * np.float32(1.0001)
+        slack = rounding * norms[row] * np.float32(1.0001) + bias_error
         _bounds(products[row], scale, bias, length, steps[row], error, slack, upper, top_upper)
-        # The latent behind a block's maximum is at least twice its margin below that. Activations are above 0.
-        margin = 2 * (longest * error + slack)
-        best[:] = margin
+        threshold = _threshold(top_upper, 2 * (longest * error + slack), best)
         for block in range(blocks):
-            bound = top_upper[block]
-            if bound > best[k - 1]:
-                place = k - 1
-                while place > 0 and best[place - 1] < bound:
-                    best[place] = best[place - 1]
-                    place -= 1
-                best[place] = bound
-        bar = best[k - 1] - margin
-        for block in range(blocks):
-            if top_upper[block] < bar:
+            if top_upper[block] >= threshold:
+                for j in range(block, m, blocks):
+                    if upper[j] >= threshold:
+                        _consider(j, x[row], exact, exact_scale, bias[j], ids[row], values[row])
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def _code_tiles(  # type: ignore[no-untyped-def]
+    integers, steps, errors, norms, x, live, groups, starts, counts, packed, scale, bias, length, rounding, bias_error,
+    exact, exact_scale, ids, values,
+):  # fmt: skip
+    """The k best latents of some states.
+
+    Of all products only the largest upper bound of each tile is kept: those of the few tiles that can hold one of the
+    k best are made again, which costs less than to write and to read all of them.
+    """
+    n, pairs, rows, tiles = len(integers), packed.shape[1], padded(len(integers)), len(starts)
+    by_input = transposed(integers, rows)
+    gathered, products = np.zeros(rows * pairs, np.int32), np.empty(rows * LANES, np.int32)
+    tops = np.empty((n, tiles), np.float32)
+    error, slack = np.empty(n, np.float32), np.empty(n, np.float32)
+    for row in range(n):
+        error[row] = errors[row] * np.float32(1.0001)
+        slack[row] = rounding * norms[row] * np.float32(1.0001) + bias_error
+    last = -1
+    for tile in range(tiles):
+        if groups[tile] != last:
+            last = groups[tile]
+            gather(by_input, live[last], gathered)
+        multiply_tile(gathered, rows, packed, tile, products)
+        for row in range(n):
+            at = row * LANES
+            tops[row, tile] = highest(products, at, scale, bias, length, tile, steps[row], error[row], slack[row])  # type: ignore[call-arg]
+    best = np.empty(ids.shape[1], np.float32)
+    longest = length.max()
+    for row in range(n):
+        threshold = _threshold(tops[row], 2 * (longest * error[row] + slack[row]), best)
+        for tile in range(tiles):
+            if tops[row, tile] < threshold:
                 continue
-            for j in range(block, m, blocks):
-                if upper[j] < bar:
-                    continue
-                total = np.float32(0)
-                for i in range(x.shape[1]):
-                    total += x[row, i] * np.float32(exact[j, i])
-                value = total * exact_scale[j] + bias[j]
-                # Of equal values the lower number comes first, whatever the order in which they are met.
-                if value > values[row, k - 1] or (value == values[row, k - 1] > 0 and j < ids[row, k - 1]):
-                    place = k - 1
-                    while place > 0 and (
-                        values[row, place - 1] < value or (values[row, place - 1] == value and ids[row, place - 1] > j)
-                    ):
-                        values[row, place] = values[row, place - 1]
-                        ids[row, place] = ids[row, place - 1]
-                        place -= 1
-                    values[row, place] = value
-                    ids[row, place] = j
+            multiply_one(integers, row, live[groups[tile]], packed, tile, gathered, products)
+            for lane in range(counts[tile]):
+                bound = np.float32(products[lane]) * (scale[tile, lane] * steps[row]) + (
+                    bias[tile, lane] + length[tile, lane] * error[row] + slack[row]
+                )
+                if bound >= threshold:
+                    j = starts[tile] + lane
+                    _consider(j, x[row], exact, exact_scale, bias[tile, lane], ids[row], values[row])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-BLOCK = 64
+LATENTS_PER_BLOCK = 64
 
 
 def top_latents(pre: torch.Tensor, k: int) -> torch.Tensor:
@@ -17,14 +17,14 @@ def top_latents(pre: torch.Tensor, k: int) -> torch.Tensor:
     Several times faster than `topk` over a wide row.
     """
     n, m = pre.shape
-    if m < 32 * BLOCK or m % BLOCK or k * BLOCK > m // 2:
+    if m < 32 * LATENTS_PER_BLOCK or m % LATENTS_PER_BLOCK or k * LATENTS_PER_BLOCK > m // 2:
         return pre.topk(min(k, m), dim=1).indices
-    # Block b holds every (m / BLOCK)-th column from b on: reducing over an outer axis reads memory in order.
-    blocked = pre.view(n, BLOCK, m // BLOCK)
+    # Block b holds every (m / LATENTS_PER_BLOCK)-th column from b on, so that reducing reads memory in order.
+    blocked = pre.view(n, LATENTS_PER_BLOCK, m // LATENTS_PER_BLOCK)
     best = blocked.amax(dim=1).topk(k, dim=1).indices  # [n, k]
-    inside = blocked.gather(2, best[:, None, :].expand(n, BLOCK, k)).reshape(n, BLOCK * k)
+    inside = blocked.gather(2, best[:, None, :].expand(n, LATENTS_PER_BLOCK, k)).reshape(n, LATENTS_PER_BLOCK * k)
     place = inside.topk(k, dim=1).indices
-    return place // k * (m // BLOCK) + best.gather(1, place % k)
+    return place // k * (m // LATENTS_PER_BLOCK) + best.gather(1, place % k)
 
 
 def top_of_batch(pre: torch.Tensor, count: int) -> torch.Tensor:

@@ -1,9 +1,8 @@
 """Query to hits: weigh, steer, match, explain."""
 
-from lexent.search.engine import Index
 from lexent.search.feedback import Feedback
 from lexent.search.matching import Fast
 from lexent.search.results import AddedConcept, DenseHit, Hit, QueryConcept, Results
 from lexent.search.searcher import Searcher
 
-__all__ = ["AddedConcept", "DenseHit", "Fast", "Feedback", "Hit", "Index", "QueryConcept", "Results", "Searcher"]
+__all__ = ["AddedConcept", "DenseHit", "Fast", "Feedback", "Hit", "QueryConcept", "Results", "Searcher"]

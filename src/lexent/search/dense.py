@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lexent.errors import InputError, NotFoundError
-from lexent.indexing.dense import DenseStore
+from lexent import arguments
+from lexent.encoders.encoder import encode
+from lexent.errors import NotFoundError
+from lexent.indexing.forward.dense import DenseStore
 from lexent.search.results import DenseHit
 
 if TYPE_CHECKING:
@@ -16,10 +18,7 @@ if TYPE_CHECKING:
 
 def search(view: View, query: str, k: int) -> list[DenseHit]:
     """The k documents of highest cosine; equal ones in document order."""
-    from lexent.encoders.encoder import encode
-
-    if k < 0:
-        raise InputError(f"k is {k}; allowed: 0 or more")
+    arguments.whole("k", k, least=1)
     if "dense" not in view.manifest.extras:
         raise NotFoundError(
             f'"{view.path}" keeps no vectors; build it with them: lexent index CORPUS --out {view.path} --with dense '
@@ -29,8 +28,8 @@ def search(view: View, query: str, k: int) -> list[DenseHit]:
     vector = vector / max(float(np.linalg.norm(vector)), 1e-12)
     found, places = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
     masks = view.searcher.masks(None)
-    for side, mask, base in zip(view.documents.sides, masks, view.searcher.bases.tolist(), strict=False):
-        store = side[DenseStore.name]
+    for stores, mask, base in zip(view.documents.forward, masks, view.searcher.bases.tolist(), strict=False):
+        store = stores[DenseStore.name]
         assert isinstance(store, DenseStore)
         live = np.flatnonzero(mask) if len(mask) else np.arange(len(store))
         found.append(store.cosines(vector)[live])

@@ -21,17 +21,18 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent import arguments
 from lexent.errors import InputError
 from lexent.search.searcher import Masks, Searcher
 from lexent.types import SparseVectors
 
 if TYPE_CHECKING:
-    from lexent.indexing.snapshot import Snapshot
+    from lexent.indexing.reader import IndexReader
 
 Method = Literal["rocchio", "rm3"]
 WEIGHT, MARKED_WEIGHT = 0.2, 0.6
 """How much concepts gain by default: from first hits, which may be wrong, and from documents that a caller marked."""
-BATCH = 1024
+QUERIES_PER_BATCH = 1024
 """Queries whose documents are held at once."""
 
 
@@ -54,11 +55,13 @@ class Feedback:
     """How much documents marked as not wanted count against the others."""
 
     def __post_init__(self) -> None:
-        _check(self.method in get_args(Method), "method", self.method, " or ".join(get_args(Method)))
+        arguments.fields_of(self, of="the feedback")
+        known = isinstance(self.method, str) and self.method in get_args(Method)
+        _check(known, "method", self.method, " or ".join(get_args(Method)))
         _check(self.documents >= 0, "documents", self.documents, "0 or more")
         _check(self.concepts >= 1, "concepts", self.concepts, "1 or more")
-        highest = np.nextafter(1, 0) if self.method == "rm3" else np.finfo(np.float32).max
-        bound = "from 0 to below 1 for rm3" if self.method == "rm3" else "0 or more"
+        highest = np.nextafter(1, 0) if self.method == "rm3" else arguments.HIGHEST_WEIGHT
+        bound = "from 0 to below 1 for rm3" if self.method == "rm3" else f"from 0 to {arguments.HIGHEST_WEIGHT:,}"
         _check(self.weight is None or bool(0 <= self.weight <= highest), "weight", self.weight, bound)
         _check(0 <= self.focus <= 1000, "focus", self.focus, "from 0 to 1000")
         _check(0 <= self.against <= 1, "against", self.against, "from 0 to 1")
@@ -70,7 +73,9 @@ class Feedback:
     @staticmethod
     def of(given: Feedback | int) -> Feedback:
         """A number is how many of the first hits to learn from."""
-        return given if isinstance(given, Feedback) else Feedback(documents=given)
+        if isinstance(given, Feedback):
+            return given
+        return Feedback(documents=arguments.whole("feedback", given, least=0, remedy="or a lexent.search.Feedback"))
 
 
 def _check(good: bool, name: str, given: object, allowed: str) -> None:
@@ -119,11 +124,15 @@ class Learning:
     unlike: tuple[str, ...] = ()
 
     @staticmethod
-    def of(feedback: Feedback | int | None, *, like: Sequence[str] = (), unlike: Sequence[str] = ()) -> Learning | None:
-        """None where there is nothing to learn from. With marked documents alone, no others are learned from."""
-        for name, ids in (("like", like), ("unlike", unlike)):
-            if isinstance(ids, str):
-                raise InputError(f'{name} is a list of document ids; given: the string "{ids}"; write ["{ids}"]')
+    def of(
+        feedback: Feedback | int | None, *, like: str | Sequence[str] = (), unlike: str | Sequence[str] = ()
+    ) -> Learning | None:
+        """None where there is nothing to learn from. With marked documents alone, no others are learned from.
+
+        like, unlike: ids of documents; a single string is one id.
+        """
+        like = arguments.names("like", like, allowed="the id of a document, or a list of ids")
+        unlike = arguments.names("unlike", unlike, allowed="the id of a document, or a list of ids")
         both = sorted(set(like) & set(unlike))
         if both:
             raise InputError(f'the document "{both[0]}" is marked as like and as unlike; choose one')
@@ -132,7 +141,7 @@ class Learning:
         chosen = Feedback.of(0 if feedback is None else feedback)
         return Learning(chosen, tuple(dict.fromkeys(like)), tuple(dict.fromkeys(unlike)))
 
-    def marked(self, documents: Snapshot) -> Marked:
+    def marked(self, documents: IndexReader) -> Marked:
         """Where the marked documents stand; an id that is not there is a NotFoundError."""
         like, unlike = (tuple(documents.position(id) for id in ids) for ids in (self.like, self.unlike))
         return Marked(like, unlike)
@@ -158,8 +167,8 @@ def expansions(
     factors = searcher.factors if factors is None else factors
     never = np.array(sorted(blocked), np.int64)
     weight = feedback.strength(marked=bool(marked.like or marked.unlike))
-    for start in range(0, len(queries), BATCH):
-        part = queries.take(np.arange(start, min(start + BATCH, len(queries))))
+    for start in range(0, len(queries), QUERIES_PER_BATCH):
+        part = queries.take(np.arange(start, min(start + QUERIES_PER_BATCH, len(queries))))
         first = searcher.top_weighted(part, feedback.documents + 1 if skipped else feedback.documents, allowed=allowed)
         chosen = []
         for row in range(len(part)):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from lexent import arguments
 from lexent.errors import InputError, NotFoundError
 from lexent.search.fusion import WEIGHTS, Fused, Fusion, Method, Part, fuse
 from lexent.search.matching import DocumentMatch, Matcher
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 SIDES = ("bm25",)
 """What an index's concepts can be fused with."""
-CANDIDATES = 1000
+FUSED_DOCUMENTS = 1000
 """Documents of each ranking that are fused; scores are calibrated over them."""
 
 
@@ -41,6 +42,8 @@ class FusedHit:
     """Each part's own score as contributions: of concepts, or of words."""
 
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
+        """As JSON has it. contributions: at most this many of each part; the others are summed in its "rest"."""
+        arguments.whole_or_none("contributions", contributions, least=0)
         parts = []
         for part in self.parts:
             reason = self.reasons[part.name] if contributions is None else self.reasons[part.name].top(contributions)
@@ -52,6 +55,7 @@ class FusedHit:
             "score": self.score,
             "title": self.title,
             "text": self.text,
+            "metadata": dict(self.metadata),
             "parts": parts,
         }
 
@@ -68,6 +72,7 @@ class FusedResults(Ranked[FusedHit]):
 
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         """As JSON has it. contributions: at most this many of each part; the others are summed in its "rest"."""
+        arguments.whole_or_none("contributions", contributions, least=0)
         return {
             "query": self.query,
             "method": self.method,
@@ -80,15 +85,13 @@ def search(
     view: View, prepared: Prepared, *, k: int, sides: Mapping[str, float | None], method: Method
 ) -> FusedResults:
     """The k best documents for the one prepared query, by its concepts and by the other sides that are named."""
-    if k < 0:
-        raise InputError(f"k is {k}; allowed: 0 or more")
+    arguments.whole("k", k, least=1)
+    arguments.choice("fusion", method, get_args(Method))
     for name in sides:
         if name not in SIDES:
             raise NotFoundError(f'an index cannot be fused with "{name}"; allowed: {", ".join(SIDES)}')
     if not sides:
         raise InputError(f"there is nothing to fuse the concepts with; name one: {', '.join(SIDES)}")
-    from lexent.explain.contributions import explain
-
     query, words = prepared.queries[0], view.lexical().query(prepared.queries[0].text)
     own = view.recipe.name
     rankings = {
@@ -101,10 +104,8 @@ def search(
     def reasons(one: Fused[int], id: str) -> dict[str, Explanation]:
         found = {}
         for part in one.parts:
-            if part.name == own:
-                found[own] = explain(view, query, one.key, id=id, score=part.score)
-            else:
-                found[part.name] = view.lexical().explain(words, one.key, id=id, score=part.score)
+            index, asked = (view, query) if part.name == own else (view.lexical(), words)
+            found[part.name] = view.explainer.contributions(index, asked, one.key, id=id, score=part.score)
         return found
 
     documents = view.documents.at([one.key for one in best])
@@ -125,6 +126,6 @@ def search(
 
 
 def _ranking(matcher: Matcher, query: Query, allowed: Masks | None) -> list[tuple[int, float]]:
-    found = matcher.top([query], CANDIDATES, allowed=allowed)
+    found = matcher.top([query], FUSED_DOCUMENTS, allowed=allowed)
     places = np.flatnonzero(found.positions[0] >= 0)
     return list(zip(found.positions[0][places].tolist(), found.scores[0][places].tolist(), strict=True))

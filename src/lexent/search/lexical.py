@@ -9,25 +9,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lexent.function_words import FUNCTION_WORDS
-from lexent.indexing.segment import Codes, Deleted, Segment
-from lexent.indexing.snapshot import Snapshot
+from lexent.indexing.reader import IndexReader
+from lexent.indexing.segment import Codes, Segment, Tombstones
 from lexent.recipes import BM25, Recipe
 from lexent.search.query import Query
 from lexent.search.searcher import Searcher
-from lexent.types import Contribution, SparseVectors
-
-if TYPE_CHECKING:
-    from lexent.explain.contributions import Explanation
+from lexent.types import SparseVectors
 
 RECIPE = Recipe("words", power=1.0, query_power=None, weighting=BM25(k1=1.5, b=0.75, idf="lucene"))
 _WORD = re.compile(r"\w\w+")
-_STEP = 4096
+_DOCUMENTS_PER_STEP = 4096
 """Documents whose texts are held at once."""
 
 
@@ -39,43 +36,37 @@ def words(text: str) -> list[str]:
 class Lexical:
     """The documents of an index by their words. Positions are those of the index."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, reader: IndexReader) -> None:
         self.vocabulary: dict[str, int] = {}
-        counted = [self._counted(snapshot, place) for place in range(len(snapshot.segments))]
+        counted = [self._counted(reader, place) for place in range(len(reader.segments))]
         self.names = list(self.vocabulary)
         size = len(self.names)
         segments = [Segment.pack(codes, size=size, recipe=RECIPE) for codes in counted]
-        deleted = [
-            None if gone is None else Deleted.of(segment, gone.mask)
-            for segment, gone in zip(segments, snapshot.deleted, strict=True)
+        tombstones = [
+            None if gone is None else Tombstones.of(segment, gone.mask)
+            for segment, gone in zip(segments, reader.tombstones, strict=True)
         ]
-        self.searcher = Searcher(segments, RECIPE, size=size, deleted=deleted)
+        self.searcher = Searcher(segments, RECIPE, size=size, tombstones=tombstones)
 
     def query(self, text: str) -> Query:
         """A query with its final weights; words that no document has are left out."""
         vectors = counts(iter([words(text)]), self.vocabulary, grow=False)
         return Query.of(text, self.searcher.query_weights(vectors))
 
-    def explain(self, query: Query, position: int, *, id: str, score: float) -> Explanation:
-        """The score as contributions of words, strongest first."""
-        from lexent.explain.contributions import Explanation
+    def contributions(self, query: Query, position: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """For each word of the query the document's weight, and what the word adds to its score: exact."""
+        return self.searcher.contributions(position, query.ids, query.weights)
 
-        weights, values = self.searcher.contributions(position, query.ids, query.weights)
-        sides = (query.ids, query.weights, weights, values)
-        parts = [
-            Contribution(word, self.names[word], ours, theirs, value)
-            for word, ours, theirs, value in zip(*(side.tolist() for side in sides), strict=True)
-            if theirs != 0
-        ]
-        parts.sort(key=lambda part: (-abs(part.value), part.concept))
-        return Explanation(id=id, score=score, contributions=tuple(parts))
+    def label(self, term: int) -> str:
+        """The word of that number."""
+        return self.names[term]
 
-    def _counted(self, snapshot: Snapshot, place: int) -> Codes:
-        store = snapshot.stores[place]
+    def _counted(self, reader: IndexReader, place: int) -> Codes:
+        store = reader.document_stores[place]
 
         def texts() -> Iterator[Sequence[str]]:
-            for start in range(0, len(store), _STEP):
-                for document in store.at(range(start, min(start + _STEP, len(store)))):
+            for start in range(0, len(store), _DOCUMENTS_PER_STEP):
+                for document in store.at(range(start, min(start + _DOCUMENTS_PER_STEP, len(store)))):
                     yield words(document.content)
 
         return Codes.of(counts(texts(), self.vocabulary, grow=True), RECIPE)

@@ -1,4 +1,4 @@
-"""How queries meet documents: by the lists of their concepts, or token by token. One form for both."""
+"""The interface of matchers: by posting lists of whole documents, or token by token (MaxSim)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent import arguments
 from lexent.errors import InputError
 from lexent.recipes import Recipe
 from lexent.search.query import Query
-from lexent.search.searcher import Found, Masks, Searcher
+from lexent.search.searcher import Masks, Searcher, TopDocuments
 from lexent.types import SparseVectors
 
 ModeName = Literal["exact", "fast"]
@@ -20,60 +21,58 @@ ModeName = Literal["exact", "fast"]
 
 @dataclass(frozen=True, slots=True)
 class Fast:
-    """SSR++: candidates by the strongest concepts of each token of the query, and exact scores for those alone.
+    """Approximate search (SSR++): candidates by the strongest concepts of each query token, exact scores for those.
 
-    A document that is no candidate is not found, however high it would score: approximate.
+    A document that is no candidate is not found, however high it would score.
     """
 
     concepts: int = 4
-    """Concepts of each token that candidates are found by, the strongest ones."""
+    """Strongest concepts of each token that candidates are found by."""
     candidates: int = 2000
-    """Documents that are scored at most, of each chunk of an index (up to 65,536 documents of a segment)."""
+    """Documents that are scored, at most, in each chunk of an index (up to 65,536 documents of a segment)."""
 
     def __post_init__(self) -> None:
         for name, given in (("concepts", self.concepts), ("candidates", self.candidates)):
-            if given < 1:
-                raise InputError(f"{name} of the fast mode is {given}; allowed: 1 or more")
+            arguments.whole(f"{name} of the fast mode", given, least=1)
 
 
 Mode = ModeName | Fast | None
-"""exact, or fast: with the settings that `Fast` has, or others; None for what the recipe says."""
+"""Search mode: "exact"; "fast", with the default settings; `Fast` with others; None for the recipe's own."""
 
 
 def fast_of(mode: Mode, recipe: Recipe) -> Fast | None:
-    """The settings of the fast mode; None for the exact one."""
+    """Settings of the fast mode; None for the exact mode."""
     if mode is None:
         return Fast() if recipe.fast else None
     if isinstance(mode, Fast):
         return mode
-    if mode not in get_args(ModeName):
-        raise InputError(f'mode is "{mode}"; allowed: {", ".join(get_args(ModeName))}')
-    return Fast() if mode == "fast" else None
+    return Fast() if arguments.choice("mode", mode, get_args(ModeName)) == "fast" else None
 
 
 class Matcher(Protocol):
-    """Scores the documents of an index."""
+    """Scores the documents of an index for queries."""
 
-    def top(self, queries: Sequence[Query], k: int, *, allowed: Masks | None = None, mode: Mode = None) -> Found:
-        """The k best documents of each query; allowed: which documents of each segment may be found."""
+    def top(self, queries: Sequence[Query], k: int, *, allowed: Masks | None = None, mode: Mode = None) -> TopDocuments:
+        """The k best documents of each query. allowed: documents that may be found."""
         ...
 
     def scores(self, query: Query) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """The score of every document, and whether it is a hit. Deleted documents are none."""
+        """Scores of all documents, and which of them are hits. Deleted documents are no hits."""
         ...
 
     def contributions(self, query: Query, position: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """For each of the query's concepts what a document has of it, and what that adds to its score: exact."""
+        """Strength of each of the query's concepts in a document, and its exact contribution to the score."""
         ...
 
 
 class DocumentMatch:
-    """By concepts of whole documents."""
+    """Matches by the concepts of whole documents, in the posting lists."""
 
     def __init__(self, searcher: Searcher) -> None:
         self.searcher = searcher
 
-    def top(self, queries: Sequence[Query], k: int, *, allowed: Masks | None = None, mode: Mode = None) -> Found:
+    def top(self, queries: Sequence[Query], k: int, *, allowed: Masks | None = None, mode: Mode = None) -> TopDocuments:
+        """The k best documents of each query; there is no fast mode."""
         if fast_of(mode, self.searcher.recipe) is not None:
             raise InputError(
                 f'the recipe "{self.searcher.recipe.name}" has no fast mode: its search is exact and quick; '
@@ -84,7 +83,9 @@ class DocumentMatch:
         return self.searcher.top_weighted(vectors, k, allowed=allowed)
 
     def scores(self, query: Query) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Scores of all documents, and which of them are hits."""
         return self.searcher.scores(query.ids, query.weights)
 
     def contributions(self, query: Query, position: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Impact of each of the query's concepts in a document, and its exact contribution to the score."""
         return self.searcher.contributions(position, query.ids, query.weights)

@@ -1,9 +1,9 @@
-"""MaxSim over codes of tokens: every token of a query counts by the document's token that is most like it.
+"""MaxSim over token codes: each token of a query adds its highest similarity to a token of the document.
 
-    S(Q, D) = sum over tokens i of Q of the highest, over tokens j of D, of  sum over concepts u of  z_i,u z_j,u
+    S(Q, D) = sum over tokens i of Q of the maximum, over tokens j of D, of  sum over concepts u of  z_i,u z_j,u
 
-The lists of an index keep the highest code of each concept of a document, over its tokens; the store of tokens keeps
-all of them. Scores are whole numbers until they are divided by their scale, so no order of summing changes one.
+The posting lists keep the highest code of each concept over a document's tokens; the token store keeps all codes.
+Scores are integers until they are divided by their scale, so they do not depend on the order of summation.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent.errors import InputError
-from lexent.indexing import scale
-from lexent.indexing.tokens import TokenStore, damaged
+from lexent.indexing.forward.tokens import TokenStore, damaged
+from lexent.indexing.postings import quantisation
 from lexent.search.matching import Fast, Mode, fast_of
-from lexent.search.query import Query, Rows
-from lexent.search.searcher import Found, Masks, Searcher
+from lexent.search.query import Query, QueryRows
+from lexent.search.searcher import Masks, Searcher, TopDocuments
 
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """What each row of a query found in one document."""
+    """Alignment of a query's rows with the rows of one document."""
 
-    best: NDArray[np.int64]  # [n_rows]: the document's row that is most like it, the first of equals; -1 for none
+    best: NDArray[np.int64]  # [n_rows]: the most similar row of the document, the first of equals; -1 for none
     codes: NDArray[np.int64]  # [n_entries], of the query's rows: the code of that concept there, 0 where it lacks it
-    gains: NDArray[np.int64]  # [n_entries]: the products; they sum to the score times `divisor`
+    contributions: NDArray[np.int64]  # [n_entries]: weight times code; they sum to the score times `divisor`
     divisor: float
 
 
-FEW = 128
-"""Of so many documents that a filter lets through, or fewer, every one is scored."""
+MAX_EXHAUSTIVE_DOCUMENTS = 128
+"""Where a filter allows at most this many documents, every one is scored."""
 
 
 class MaxSim:
-    """Token codes of the documents of a searcher. Safe to use from many threads."""
+    """Matches queries token by token against the documents of a searcher. Thread-safe."""
 
     def __init__(self, searcher: Searcher, stores: Sequence[TokenStore]) -> None:
         self.searcher = searcher
         self.stores = tuple(stores)
-        self._scratch: deque[Any] = deque()
+        self._free_workspaces: deque[Any] = deque()
 
     def top(
         self,
@@ -56,7 +56,7 @@ class MaxSim:
         allowed: Masks | None = None,
         mode: Mode = None,
         threads: int | None = None,
-    ) -> Found:
+    ) -> TopDocuments:
         """The k best documents of each query. A document is a hit when its score is not 0."""
         if k < 0:
             raise InputError(f"k is {k}; allowed: 0 or more")
@@ -66,8 +66,8 @@ class MaxSim:
         masks = self.searcher.masks(allowed)
 
         def search(row: int) -> None:
-            who, found, divisor, _ = self._best(_rows(queries[row]), width, masks, fast)
-            positions[row, : len(who)], scores[row, : len(who)] = who, found / divisor
+            documents, found, divisor, _ = self._search_one(_rows(queries[row]), width, masks, fast)
+            positions[row, : len(documents)], scores[row, : len(documents)] = documents, found / divisor
 
         workers = min(len(queries), threads or os.cpu_count() or 1)
         if workers > 1 and width:
@@ -76,152 +76,154 @@ class MaxSim:
         else:
             for row in range(len(queries) if width else 0):
                 search(row)
-        return Found(positions, scores)
+        return TopDocuments(positions, scores)
 
     def scored(self, query: Query, k: int, *, mode: Mode = None) -> int:
-        """How many documents a search for the k best scores; the others were left out by their bounds."""
+        """Number of documents that a search for the k best scores; the others are pruned by their upper bounds."""
         width = min(k, self.searcher.n_documents)
         fast = fast_of(mode, self.searcher.recipe)
-        return self._best(_rows(query), width, self.searcher.masks(None), fast)[3]
+        return self._search_one(_rows(query), width, self.searcher.masks(None), fast)[3]
 
     def scores(self, query: Query) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """The score of every document, and whether it is a hit. Deleted documents are none."""
-        who = self._all(self.searcher.masks(None))
-        found, divisor = self._refined(_rows(query), who)
+        """Scores of all documents, and which of them are hits. Deleted documents are no hits."""
+        positions = self._live_positions(self.searcher.masks(None))
+        found, divisor = self._score(_rows(query), positions)
         scores = np.zeros(int(self.searcher.bases[-1]), np.float64)
-        scores[who] = found / divisor
+        scores[positions] = found / divisor
         return scores, scores != 0
 
     def contributions(self, query: Query, position: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """For each of a query's concepts what the document has of it, and what that adds to its score: exact.
+        """Strength of each of a query's concepts in a document, and its exact contribution to the score.
 
-        What a token of the query finds of a concept in its best token is weighed by what it asks for of it.
+        The strength is the mean over the query's rows of the code in the most similar row, weighted by the query.
         """
         rows, aligned = _rows(query), self.align(query, position)
         places = np.searchsorted(query.ids, rows.ids)
-        totals = np.bincount(places, weights=aligned.gains, minlength=len(query.ids))  # whole numbers below 2 ** 53
+        totals = np.bincount(
+            places, weights=aligned.contributions, minlength=len(query.ids)
+        )  # integers below 2 ** 53: exact
         values = totals / aligned.divisor
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = np.where(query.weights != 0, values / query.weights, 0.0)
         return shares.astype(np.float32), values
 
     def align(self, query: Query, position: int) -> Aligned:
-        """For each row of a query its best row in a document, and the concepts that the two share."""
+        """Finds for each row of a query its most similar row in a document, and the concepts that the two share."""
         rows = _rows(query)
         place = int(np.searchsorted(self.searcher.bases, position, side="right")) - 1
         found = self.stores[place].document(position - int(self.searcher.bases[place]))
-        weights, divisor = _whole(rows)
+        weights, divisor = _quantised(rows)
         best, codes = np.full(len(rows), -1, np.int64), np.zeros(len(rows.ids), np.int64)
         if found.n_rows:
-            # Every entry of the document beside every entry of the query that is of the same latent.
+            # Pairs of an entry of the document and an entry of the query of the same latent.
             order = np.argsort(rows.ids, kind="stable")
             low, high = (np.searchsorted(rows.ids[order], found.latents, side=side) for side in ("left", "right"))
             counts = high - low
-            theirs = np.repeat(np.arange(len(counts)), counts)
-            ours = order[np.arange(len(theirs)) - np.repeat(np.cumsum(counts) - counts - low, counts)]
-            owners = np.repeat(np.arange(len(rows)), np.diff(rows.offsets))[ours]
-            places = owners * found.n_rows + found.rows[theirs]
-            products = weights[ours].astype(np.int64) * found.values[theirs]
+            of_document = np.repeat(np.arange(len(counts)), counts)
+            of_query = order[np.arange(len(of_document)) - np.repeat(np.cumsum(counts) - counts - low, counts)]
+            owners = np.repeat(np.arange(len(rows)), np.diff(rows.offsets))[of_query]
+            places = owners * found.n_rows + found.rows[of_document]
+            products = weights[of_query].astype(np.int64) * found.values[of_document]
             sums = np.bincount(places, weights=products, minlength=len(rows) * found.n_rows)  # below 2 ** 53: exact
             best = sums.reshape(len(rows), found.n_rows).argmax(axis=1)
-            there = found.rows[theirs] == best[owners]
-            codes[ours[there]] = found.values[theirs[there]]
+            in_best_row = found.rows[of_document] == best[owners]
+            codes[of_query[in_best_row]] = found.values[of_document[in_best_row]]
         return Aligned(best, codes, codes * weights, divisor)
 
     # --- how ---------------------------------------------------------------------------------------------------
 
-    def _all(self, masks: Masks) -> NDArray[np.int64]:
-        """The positions of all documents that the masks let through."""
+    def _live_positions(self, masks: Masks) -> NDArray[np.int64]:
+        """Positions of all documents that the masks allow."""
         bases = self.searcher.bases.tolist()
         lengths = [segment.n_documents for segment in self.searcher.segments]
-        found = [
+        positions = [
             base + (np.flatnonzero(mask) if len(mask) else np.arange(length))
             for base, mask, length in zip(bases, masks, lengths, strict=False)
         ]
-        return np.concatenate([np.empty(0, np.int64), *found])
+        return np.concatenate([np.empty(0, np.int64), *positions])
 
-    def _best(
-        self, rows: Rows, k: int, masks: Masks, fast: Fast | None
+    def _search_one(
+        self, rows: QueryRows, k: int, masks: Masks, fast: Fast | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], float, int]:
-        """Positions and whole-number scores of the best documents, strongest first, what to divide those by, and how
-        many documents were scored.
-        """
-        from lexent.indexing import maxsim
-        from lexent.indexing.heap import arrange
+        """Positions and integer scores of the best documents, highest first; the divisor; how many were scored."""
+        from lexent.topk import maxsim
+        from lexent.topk.heap import sort_heap
 
-        weights, divisor = _whole(rows)
-        few = self.searcher.n_allowed(masks) <= FEW
-        if few or (weights < 0).any() or len(weights) > maxsim.MANY:  # no bound holds, or it does not pay
-            who = self._all(masks)
-            found, _ = self._refined(rows, who)
+        weights, divisor = _quantised(rows)
+        exhaustive = self.searcher.n_allowed(masks) <= MAX_EXHAUSTIVE_DOCUMENTS
+        if (
+            exhaustive or (weights < 0).any() or len(weights) > maxsim.MAX_QUERY_LATENTS
+        ):  # no upper bound holds, or pruning does not pay
+            documents = self._live_positions(masks)
+            found, _ = self._score(rows, documents)
             hits = np.flatnonzero(found)
-            order = hits[np.lexsort((who[hits], -found[hits]))][:k]
-            return who[order], found[order], divisor, len(who)
-        asked = maxsim.ask(rows.ids, weights, rows.offsets, size=self.searcher.size)
-        latents, sums = asked.latents, np.add.reduceat(asked.values.astype(np.int64), asked.firsts[:-1])
+            order = hits[np.lexsort((documents[hits], -found[hits]))][:k]
+            return documents[order], found[order], divisor, len(documents)
+        inverted = maxsim.invert_query(rows.ids, weights, rows.offsets, size=self.searcher.size)
+        latents, sums = inverted.latents, np.add.reduceat(inverted.values.astype(np.int64), inverted.firsts[:-1])
         if fast is not None:
-            latents, sums = _strongest(rows, weights, fast.concepts, size=self.searcher.size)
-        best, who, state = np.zeros(k, np.int64), np.full(k, -1, np.int64), np.zeros(2, np.int64)
-        scratch = self._borrow()
+            latents, sums = _strongest_latents(rows, weights, fast.concepts, size=self.searcher.size)
+        heap_scores, documents, state = np.zeros(k, np.int64), np.full(k, -1, np.int64), np.zeros(2, np.int64)
+        workspace = self._borrow_workspace()
         try:
             for place, segment in enumerate(self.searcher.segments):
-                query = (asked, latents, sums, 0 if fast is None else fast.candidates)
+                query = (inverted, latents, sums, 0 if fast is None else fast.candidates)
                 places = (segment.lists, self.stores[place].checked, masks[place], int(self.searcher.bases[place]))
-                if maxsim.top(*query, *places, best, who, state, scratch) < 0:
+                if maxsim.top_k(*query, *places, heap_scores, documents, state, workspace) < 0:
                     raise damaged()
         finally:
-            self._scratch.append(scratch)
+            self._free_workspaces.append(workspace)
         count = int(state[0])
-        arrange(best, who, count)
-        return who[:count], best[:count], divisor, int(state[1])
+        sort_heap(heap_scores, documents, count)
+        return documents[:count], heap_scores[:count], divisor, int(state[1])
 
-    def _borrow(self) -> Any:
-        from lexent.indexing import maxsim
+    def _borrow_workspace(self) -> Any:
+        from lexent.topk import maxsim
 
         try:
-            return self._scratch.pop()
+            return self._free_workspaces.pop()
         except IndexError:
-            return maxsim.scratch()
+            return maxsim.new_workspace()
 
-    def _refined(self, rows: Rows, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
-        """Whole-number scores of the documents at ascending positions, and what to divide them by."""
-        from lexent.indexing import maxsim
+    def _score(self, rows: QueryRows, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
+        """Integer scores of the documents at ascending positions, and their divisor."""
+        from lexent.topk import maxsim
 
-        weights, divisor = _whole(rows)
-        asked = maxsim.ask(rows.ids, weights, rows.offsets, size=self.searcher.size)
+        weights, divisor = _quantised(rows)
+        inverted = maxsim.invert_query(rows.ids, weights, rows.offsets, size=self.searcher.size)
         scores = np.zeros(len(positions), np.int64)
         bases = self.searcher.bases
         for place, store in enumerate(self.stores):
             low, high = np.searchsorted(positions, bases[place : place + 2])
             local = positions[low:high] - bases[place]
-            if len(local) and maxsim.refine(asked, store.checked, local, scores[low:high]) < 0:
+            if len(local) and maxsim.score_documents(inverted, store.checked, local, scores[low:high]) < 0:
                 raise damaged()
         return scores, divisor
 
 
-def _strongest(
-    rows: Rows, weights: NDArray[np.int32], count: int, *, size: int
+def _strongest_latents(
+    rows: QueryRows, weights: NDArray[np.int32], count: int, *, size: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """The latents that are among the strongest of a row, ascending, and the sums of their weights there."""
+    """Latents that are among the strongest of a row, ascending, and the sums of their weights in those rows."""
     owners = np.repeat(np.arange(len(rows)), np.diff(rows.offsets))
     order = np.lexsort((rows.ids, -rows.weights, owners))
-    rank = np.arange(len(order)) - rows.offsets[owners]  # rows stay together, so their places do
+    rank = np.arange(len(order)) - rows.offsets[owners]  # rows stay together in the sort
     kept = order[(rank < count) & (rows.ids[order] < size)]
     ids, places = np.unique(rows.ids[kept], return_inverse=True)
     return ids.astype(np.uint32), np.bincount(places, weights[kept], minlength=len(ids)).astype(np.int64)
 
 
-def _rows(query: Query) -> Rows:
+def _rows(query: Query) -> QueryRows:
     assert query.rows is not None, "a query for MaxSim has rows"
     return query.rows
 
 
-def _whole(rows: Rows) -> tuple[NDArray[np.int32], float]:
-    """A query's weights as whole numbers, and what a score of theirs is divided by."""
-    factor = scale.row_scale(rows.weights, rows.offsets)
-    return scale.whole_numbers(rows.weights, factor), factor * scale.LINEAR
+def _quantised(rows: QueryRows) -> tuple[NDArray[np.int32], float]:
+    """A query's weights as integers, and the divisor of their scores."""
+    factor = quantisation.row_scale(rows.weights, rows.offsets)
+    return quantisation.quantise_weights(rows.weights, factor), factor * quantisation.LINEAR_STEPS
 
 
-def of_stores(searcher: Searcher, sides: Sequence[dict[str, Any]]) -> MaxSim:
-    """From what a snapshot has of each segment."""
-    return MaxSim(searcher, [side[TokenStore.name] for side in sides])
+def of_forward_index(searcher: Searcher, forward: Sequence[dict[str, Any]]) -> MaxSim:
+    """From the forward index of each segment."""
+    return MaxSim(searcher, [stores[TokenStore.name] for stores in forward])

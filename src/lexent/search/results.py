@@ -1,12 +1,17 @@
-"""What a search gives back. Every hit can explain itself."""
+"""What a search gives back. Every hit can explain itself, by the explainer of the index that found it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+from lexent import arguments
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from lexent.explain.alignment import Alignment
     from lexent.explain.attribution import ConceptTokens
     from lexent.explain.contributions import Explanation
@@ -25,6 +30,7 @@ class QueryConcept:
     weight: float
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         return {"id": self.id, "label": self.label, "weight": self.weight}
 
 
@@ -42,11 +48,40 @@ class AddedConcept:
     """The ids of the documents that it came from, those that have most of it first."""
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         return {**asdict(self), "documents": list(self.documents)}
 
     def __str__(self) -> str:
         done = "added" if self.own == 0 else "raised" if self.weight > 0 else "lowered"
         return f"{done} {self.label} ({abs(self.weight):.2f}) from {', '.join(self.documents)}"
+
+
+class Scored(Protocol):
+    """Documents whose scores are sums over a query's terms: the concepts of an index, or its words."""
+
+    def contributions(self, query: Query, position: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """For each of the query's terms the document's weight, and what the term adds to its score: exact."""
+        ...
+
+    def label(self, term: int) -> str:
+        """The name of a term."""
+        ...
+
+
+class Explainer(Protocol):
+    """Explains hits. `lexent.explain` implements it, a layer above; whoever opens a view passes it in."""
+
+    def contributions(self, index: Scored, query: Query, position: int, *, id: str, score: float) -> Explanation:
+        """The score of the document at `position` as named contributions, strongest first."""
+        ...
+
+    def tokens(self, hit: Hit, concept: str | int) -> ConceptTokens:
+        """The words of the query and of the document that raised a concept."""
+        ...
+
+    def alignment(self, index: View, query: Query, position: int, *, id: str, score: float) -> Alignment:
+        """A MaxSim score, token by token."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +101,30 @@ class Hit:
 
     def explain(self, top: int | None = None) -> Explanation:
         """The score as named contributions, strongest first; with `top`, the others are summed in its rest."""
-        from lexent.explain.contributions import explain
-
-        explanation = explain(self.index, self.query, self.position, id=self.id, score=self.score)
+        arguments.whole_or_none("top", top, least=0)
+        explainer = self.index.explainer
+        explanation = explainer.contributions(self.index, self.query, self.position, id=self.id, score=self.score)
         return explanation if top is None else explanation.top(top)
 
     def tokens(self, concept: str | int) -> ConceptTokens:
         """Which words of the query and of this document raised a concept. Encodes both again."""
-        from lexent.explain.attribution import tokens
-
-        return tokens(self, concept)
+        return self.index.explainer.tokens(self, concept)
 
     def align(self) -> Alignment:
         """The score token by token, for recipes that match tokens: what each token of the query found, and where."""
-        from lexent.explain.alignment import align
-
-        return align(self.index, self.query, self.position, id=self.id, score=self.score)
+        explainer = self.index.explainer
+        return explainer.alignment(self.index, self.query, self.position, id=self.id, score=self.score)
 
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
-        explanation = self.explain(contributions)
+        """As JSON has it. contributions: at most this many; the others are summed in "rest"."""
+        explanation = self.explain(arguments.whole_or_none("contributions", contributions, least=0))
         found: dict[str, Any] = {
             "rank": self.rank,
             "id": self.id,
             "score": self.score,
             "title": self.title,
             "text": self.text,
+            "metadata": dict(self.metadata),
             "contributions": [asdict(part) for part in explanation.contributions],
             "rest": explanation.rest,
         }
@@ -112,7 +146,9 @@ class DenseHit:
     metadata: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"rank": self.rank, "id": self.id, "score": self.score, "title": self.title, "text": self.text}
+        """The values as a dict, for JSON."""
+        found = {"rank": self.rank, "id": self.id, "score": self.score, "title": self.title, "text": self.text}
+        return {**found, "metadata": dict(self.metadata)}
 
 
 class Ranked(Sequence[T]):
@@ -149,6 +185,7 @@ class Results(Ranked[Hit]):
 
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         """As JSON has it. contributions: at most this many a hit; the others are summed in its "rest"."""
+        arguments.whole_or_none("contributions", contributions, least=0)
         return {
             "query": self.query,
             "approximate": self.approximate,

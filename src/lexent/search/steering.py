@@ -8,13 +8,14 @@ Concepts that the recipe prunes stay pruned.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lexent import arguments
 from lexent.errors import InputError, NotFoundError
 from lexent.types import SparseVectors
 
@@ -23,6 +24,21 @@ if TYPE_CHECKING:
 
 Steer = Mapping[str | int, float]
 """Factors by concept: a label, a word of labels, "#812" or 812."""
+
+
+def checked(steer: Steer | None) -> Steer | None:
+    """The factors, refused where they are no mapping of concepts to numbers of 0 or more."""
+    if steer is None:
+        return None
+    for name, factor in arguments.mapping("steer", steer, allowed='a mapping, such as {"zip": 2, "#812": 0}').items():
+        if isinstance(name, bool) or not isinstance(name, str | Integral):
+            raise arguments.refused("a concept of steer", name, 'a name, or a number: "zip", "#812", 812')
+        if not arguments.is_number(factor) or not 0 <= factor <= arguments.HIGHEST_WEIGHT:
+            raise InputError(
+                f'the factor of "{name}" is {arguments.shown(factor)}; '
+                f"allowed: from 0 (removes it) to {arguments.HIGHEST_WEIGHT:,}; 1 leaves it, 2 doubles it"
+            )
+    return steer
 
 
 def steered(vector: SparseVectors, steer: Steer, *, lexicon: Lexicon) -> SparseVectors:
@@ -46,7 +62,13 @@ def factors(steer: Steer, active: Sequence[int], *, lexicon: Lexicon) -> dict[in
     found: dict[int, float] = {}
     for name, factor in steer.items():
         for concept in targets(name, active, lexicon=lexicon):
-            found[concept] = found.get(concept, 1.0) * _checked(name, factor)
+            found[concept] = found.get(concept, 1.0) * float(factor)
+    for concept, factor in found.items():
+        if factor > arguments.HIGHEST_WEIGHT:
+            raise InputError(
+                f"the factors of concept #{concept} multiply to {factor:g}; "
+                f"allowed: at most {arguments.HIGHEST_WEIGHT:,}; name it once"
+            )
     return found
 
 
@@ -56,7 +78,7 @@ def targets(name: str | int, active: Sequence[int], *, lexicon: Lexicon) -> list
     A number, "#number" or an exact label means one concept. Any other name means every active concept whose label has
     the name's words, side by side and whole; where none has, the one that the lexicon finds closest.
     """
-    if isinstance(name, int) or name.strip().startswith("#"):
+    if not isinstance(name, str) or name.strip().startswith("#"):
         return [lexicon.resolve(name).id]
     named = [concept for concept in active if has_words(lexicon.label(concept), name)]
     try:
@@ -78,11 +100,3 @@ def has_words(label: str, name: str) -> bool:
 
 def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
-
-
-def _checked(name: str | int, factor: float) -> float:
-    if not math.isfinite(factor) or factor < 0:
-        raise InputError(
-            f'the factor of "{name}" is {factor}; allowed: 0 (removes it) or more, 1 leaves it, 2 doubles it'
-        )
-    return float(factor)

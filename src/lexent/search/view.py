@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent import recipes
+from lexent import arguments, recipes
+from lexent.bounded_cache import BoundedCache
 from lexent.errors import InputError
-from lexent.indexing.filters import Filter
-from lexent.indexing.segment import Deleted, repacked
-from lexent.indexing.snapshot import Snapshot
+from lexent.indexing.filters import EXAMPLE, Filter
+from lexent.indexing.index_models import IndexModels
+from lexent.indexing.reader import IndexReader
+from lexent.indexing.segment import Tombstones, repacked
+from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
-from lexent.search import maxsim, steering, token_rows
+from lexent.search import dense, maxsim, steering, token_rows
 from lexent.search.feedback import Expansion, Learning, expansions
+from lexent.search.lexical import Lexical
 from lexent.search.matching import DocumentMatch, Matcher, Mode, fast_of
-from lexent.search.parts import Parts
 from lexent.search.query import Query
-from lexent.search.results import AddedConcept, DenseHit, Hit, QueryConcept, Results
+from lexent.search.results import AddedConcept, DenseHit, Explainer, Hit, QueryConcept, Results
 from lexent.search.searcher import Masks, Searcher
 from lexent.search.token_rows import TokenRows
 from lexent.types import SparseVectors
@@ -30,14 +33,13 @@ from lexent.weighting import bm25
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
-    from lexent.search.lexical import Lexical
 
 T = TypeVar("T")
 Where = dict[str, Any]
 """A filter on metadata, for example {"year": {"gte": 2019}, "lang": "en"}; see `lexent.indexing.filters`."""
 Settings = dict[str, Any]
 """Recipe settings by name, for example {"k1": 3, "b": 0.4}."""
-REMEMBERED = 256
+MAX_CACHED_QUERIES = 256
 """Queries whose vectors a view keeps."""
 
 
@@ -55,36 +57,58 @@ class Prepared:
 class View:
     """An index as it was at one moment: what a search and its explanations read. It never changes."""
 
-    def __init__(self, snapshot: Snapshot, parts: Parts, *, settings: Settings | None = None) -> None:
-        self.path = snapshot.path
-        self.manifest = snapshot.manifest
-        self.documents = snapshot
-        self.parts = parts
+    def __init__(
+        self, reader: IndexReader, models: IndexModels, *, explainer: Explainer, settings: Settings | None = None
+    ) -> None:
+        self.path = reader.path
+        self.manifest = reader.manifest
+        self.documents = reader
+        self.models = models
+        self.explainer = explainer
         stored = Recipe.from_dict(self.manifest.recipe)
         self.recipe = recipes.retuned(stored, settings or {})
-        segments, deleted = snapshot.segments, snapshot.deleted
+        segments, tombstones = reader.segments, reader.tombstones
         if (self.recipe.power, self.recipe.document_cap) != (stored.power, stored.document_cap):
             segments = tuple(repacked(segment, self.recipe) for segment in segments)
-            pairs = zip(segments, deleted, strict=True)
-            deleted = tuple(None if gone is None else Deleted.of(segment, gone.mask) for segment, gone in pairs)
+            pairs = zip(segments, tombstones, strict=True)
+            tombstones = tuple(None if gone is None else Tombstones.of(segment, gone.mask) for segment, gone in pairs)
         self._making = threading.Lock()
-        self._asked: dict[str, Any] = {}
+        self._asked: BoundedCache[str, Any] = BoundedCache(MAX_CACHED_QUERIES)
         self._lexical: Lexical | None = None
-        self.searcher = Searcher(segments, self.recipe, size=self.manifest.lexicon.size, deleted=deleted)
+        self.searcher = Searcher(segments, self.recipe, size=self.manifest.lexicon.size, tombstones=tombstones)
         self.matcher: Matcher = DocumentMatch(self.searcher)
         if self.recipe.match == "maxsim":
-            self.matcher = maxsim.of_stores(self.searcher, snapshot.sides)
+            self.matcher = maxsim.of_forward_index(self.searcher, reader.forward)
 
     @property
     def encoder(self) -> Encoder:
-        return self.parts.encoder
+        """The encoder of the index."""
+        return self.models.encoder
 
     @property
     def lexicon(self) -> Lexicon:
-        return self.parts.lexicon
+        """The lexicon of the index."""
+        return self.models.lexicon
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What codes texts as this view searches them. Loads the encoder and the lexicon."""
+        return Pipeline(self.encoder, self.lexicon, self.recipe)
 
     def __len__(self) -> int:
         return self.manifest.counts.documents
+
+    def retuned(self, settings: Settings) -> View:
+        """The same documents, searched by other settings."""
+        return View(self.documents, self.models, explainer=self.explainer, settings=settings)
+
+    def contributions(self, query: Query, position: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """For each concept of a query the document's weight, and what the concept adds to its score: exact."""
+        return self.matcher.contributions(query, position)
+
+    def label(self, term: int) -> str:
+        """The name of a concept."""
+        return self.lexicon.label(term)
 
     def search_many(
         self,
@@ -97,8 +121,8 @@ class View:
         mode: Mode = None,
         learning: Learning | None = None,
     ) -> list[Results]:
-        if k < 0:
-            raise InputError(f"k is {k}; allowed: 0 or more")
+        """The hits of each query, best first."""
+        arguments.whole("k", k, least=1)
         prepared = self.prepared(queries, steer=steer, where=where, idf_of_subset=idf_of_subset, learning=learning)
         found = self.matcher.top(prepared.queries, k, allowed=prepared.allowed, mode=mode)
         return [
@@ -122,6 +146,10 @@ class View:
         learning: Learning | None = None,
     ) -> Prepared:
         """Queries with their final weights, and the documents that they may find."""
+        steer = steering.checked(steer)
+        arguments.flag("idf_of_subset", idf_of_subset)
+        if where is not None and not isinstance(where, Filter):
+            arguments.mapping("filter", where, allowed=f"a mapping of fields, such as {EXAMPLE}")
         rows = self._token_rows(queries, steer) if self.recipe.match == "maxsim" else None
         if rows is None:
             vectors = self._represent(queries, steer)
@@ -149,8 +177,6 @@ class View:
 
     def lexical(self) -> Lexical:
         """The index by its words, made from the stored texts when it is first needed."""
-        from lexent.search.lexical import Lexical
-
         with self._making:
             if self._lexical is None:
                 self._lexical = Lexical(self.documents)
@@ -170,48 +196,32 @@ class View:
 
     def dense_search(self, query: str, *, k: int) -> list[DenseHit]:
         """The k documents of highest cosine with a query, by the encoder's own vectors."""
-        from lexent.search.dense import search
-
-        self._check([query])
-        return search(self, query, k)
-
-    def _check(self, queries: Sequence[str]) -> None:
-        for place, query in enumerate(queries):
-            if not query.strip():
-                which = f" (number {place + 1} of {len(queries)})" if len(queries) > 1 else ""
-                raise InputError(f'the query{which} is empty; type some words, for example "sort a list"')
+        _check([query])
+        return dense.search(self, query, k)
 
     def _token_rows(self, queries: Sequence[str], steer: steering.Steer | None) -> list[TokenRows]:
         """The rows of queries for MaxSim, steered, before idf."""
 
         def make() -> list[TokenRows]:
-            return token_rows.represent(queries, encoder=self.encoder, lexicon=self.lexicon, recipe=self.recipe)
+            return token_rows.represent(queries, self.pipeline)
 
         found = self._remembered(queries, make)
         return [rows.steered(steer, lexicon=self.lexicon) for rows in found] if steer else found
 
     def _represent(self, queries: Sequence[str], steer: steering.Steer | None = None) -> SparseVectors:
-        from lexent.pipeline import as_asked, represent
-
-        recipe = self.recipe
-
         def make() -> SparseVectors:
-            pooled = represent(queries, kind="query", encoder=self.encoder, lexicon=self.lexicon, recipe=recipe)
-            return as_asked(pooled, self.lexicon, recipe)
+            pipeline = self.pipeline
+            return pipeline.query_vectors(pipeline.represent(queries, kind="query"))
 
         vectors = self._remembered(queries, make)
         return steering.steered(vectors, steer, lexicon=self.lexicon) if steer else vectors
 
     def _remembered(self, queries: Sequence[str], make: Callable[[], T]) -> T:
         """What queries are before steering. A person who steers, or asks why, asks the same again: one is kept."""
-        self._check(queries)
+        _check(queries)
         if len(queries) != 1:
             return make()
-        found: T | None = self._asked.get(queries[0])
-        if found is None:
-            found = self._asked[queries[0]] = make()
-            if len(self._asked) > REMEMBERED:
-                self._asked.pop(next(iter(self._asked)), None)
+        found: T = self._asked.get_or_make(queries[0], make)
         return found
 
     def _factors_within(self, ids: NDArray[np.int32], allowed: Masks) -> NDArray[np.float64]:
@@ -288,3 +298,16 @@ class View:
                 zip(self.documents.at(places), places, scores.tolist(), strict=False), start=1
             )
         ]
+
+
+def _check(queries: Sequence[str]) -> None:
+    """Refuses a query that is no text, or has no word."""
+    for place, query in enumerate(queries):
+        if not isinstance(query, str):
+            raise arguments.refused(
+                "the query", query, "a string", "for several queries at once call index.search_many([...])"
+            )
+        if not query.strip():
+            which = f" (number {place + 1} of {len(queries)})" if len(queries) > 1 else ""
+            raise InputError(f'the query{which} is empty; type some words, for example "sort a list"')
+        arguments.unicode("the query" if len(queries) == 1 else f"queries[{place}]", query)

@@ -1,4 +1,4 @@
-"""The server as an ASGI app: its parts put together, opened when it starts and closed when it ends."""
+"""The server as an ASGI app: routes, middleware and the registry of indexes, with their life cycle."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from lexent.artifact import lexent_version
-from lexent.search.parts import EncoderLike, LexiconLike
+from lexent.models import EncoderLike, LexiconLike
 from lexent.server import files, problems, routes
-from lexent.server.gate import Gate
 from lexent.server.metrics import Metrics
+from lexent.server.registry import IndexRegistry
+from lexent.server.request_guard import RequestGuard
 from lexent.server.settings import Settings
-from lexent.server.shelf import Shelf
 from lexent.server.workers import Workers
 
 log = logging.getLogger("lexent.server")
@@ -35,18 +35,20 @@ def make(
 ) -> FastAPI:
     """An app that serves these indexes.
 
-    It answers at once, and searches when its models are loaded: GET /ready says when. ready: called then. failed:
-    called where they cannot be loaded.
+    It accepts requests at once; searches are answered 503 until GET /ready says that the models are loaded. ready:
+    called then. failed: called with the error where they cannot be loaded.
     """
     chosen = settings or Settings()
     limits = chosen.limits
     metrics = Metrics()
-    shelf = Shelf([Path(path) for path in paths], limits=limits, metrics=metrics, encoder=encoder, lexicon=lexicon)
+    registry = IndexRegistry(
+        [Path(path) for path in paths], limits=limits, metrics=metrics, encoder=encoder, lexicon=lexicon
+    )
     workers = Workers(threads=chosen.threads, most=limits.concurrency, seconds=limits.seconds)
 
     def opening() -> None:
         try:
-            shelf.open(say)
+            registry.open(say)
         except BaseException as error:
             log.error("the indexes cannot be opened: %s", error)
             if failed is not None:
@@ -58,11 +60,11 @@ def make(
     async def keep_fresh() -> None:
         while True:
             await asyncio.sleep(chosen.refresh)
-            if shelf.ready:
-                await asyncio.to_thread(shelf.refresh)
+            if registry.ready:
+                await asyncio.to_thread(registry.refresh)
 
     @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         thread = threading.Thread(target=opening, name="lexent-opening", daemon=True)
         thread.start()
         fresh = asyncio.create_task(keep_fresh())
@@ -71,8 +73,8 @@ def make(
         with suppress(asyncio.CancelledError):
             await fresh
         await asyncio.to_thread(workers.close)
-        if shelf.ready:
-            await asyncio.to_thread(shelf.close)
+        if registry.ready:
+            await asyncio.to_thread(registry.close)
 
     app = FastAPI(
         title="Lexent",
@@ -80,13 +82,13 @@ def make(
         summary="Search by named concepts, and see why each hit was found.",
         docs_url=None,  # FastAPI's pages load scripts from elsewhere
         redoc_url=None,
-        lifespan=life,
+        lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.state.shelf, app.state.metrics, app.state.workers = shelf, metrics, workers
+    app.state.registry, app.state.metrics, app.state.workers = registry, metrics, workers
     problems.install(app)
-    app.include_router(routes.state_router(shelf, metrics))
-    app.include_router(routes.api_router(shelf, chosen, workers))
+    app.include_router(routes.state_router(registry, metrics))
+    app.include_router(routes.api_router(registry, chosen, workers))
     app.include_router(files.router())
-    app.add_middleware(Gate, settings=chosen, metrics=metrics)
+    app.add_middleware(RequestGuard, settings=chosen, metrics=metrics)
     return app

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+
+from lexent.arguments import HIGHEST_WEIGHT
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Factor = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+Factor = Annotated[float, Field(ge=0, le=HIGHEST_WEIGHT, allow_inf_nan=False)]
 Steer = Annotated[
     dict[Name, Factor],
     Field(
@@ -19,7 +21,7 @@ Steer = Annotated[
     ),
 ]
 Settings = Annotated[
-    dict[str, float | str | None],
+    dict[str, StrictInt | StrictFloat | StrictStr | None],
     Field(
         default_factory=dict,
         max_length=20,
@@ -50,7 +52,9 @@ class QueryBody(Body):
 
 
 class SearchBody(QueryBody):
-    k: Annotated[int, Field(ge=0, le=1_000_000_000, description="How many documents to give.")] = 10
+    """The body of a search."""
+
+    k: Annotated[int, Field(ge=1, le=1_000_000_000, description="How many documents to give.")] = 10
     filter: Annotated[
         dict[str, Any] | None,
         Field(description="Only documents whose metadata match.", examples=[{"year": {"gte": 2019}, "lang": "en"}]),
@@ -69,24 +73,34 @@ class SearchBody(QueryBody):
 
 
 class ExplainBody(QueryBody):
+    """The body of an explanation of one document."""
+
     document: Annotated[str, Field(min_length=1, description="The document's id.")]
     tokens: Annotated[int, Field(ge=0, le=50, description="Concepts whose words are given; 0 encodes nothing.")] = 5
 
 
 class WordsBody(QueryBody):
+    """The body of a request for the words behind concepts."""
+
     documents: Annotated[list[str], Field(max_length=50, description="Ids of documents, as a search gave them.")]
 
 
 class CompareBody(Body):
+    """The body of a comparison of systems."""
+
     query: Annotated[str, Field(min_length=1)]
     k: Annotated[int, Field(ge=1, le=100)] = 10
 
 
 class LabelBody(Body):
+    """The body of a new label for a concept."""
+
     label: Annotated[str, Field(min_length=1, max_length=100, description="Your name for the concept.")]
 
 
 class DocumentBody(Body):
+    """A document to add."""
+
     id: Annotated[str, Field(min_length=1, max_length=1000)]
     text: str
     title: str = ""
@@ -94,5 +108,7 @@ class DocumentBody(Body):
 
 
 class AddBody(Body):
+    """The body of an add."""
+
     documents: Annotated[list[DocumentBody], Field(min_length=1)]
     upsert: Annotated[bool, Field(description="Documents whose id is there take the place of the older ones.")] = False

@@ -6,8 +6,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from lexent.server.bodies import CompareBody
-from lexent.server.searching import checked
-from lexent.server.served import Served
+from lexent.server.queries import checked
+from lexent.server.served import ServedIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,8 @@ Ranking = list[tuple[int, float]]
 """Positions with scores, best first."""
 
 
-def compare(served: Served, body: CompareBody) -> dict[str, Any]:
+def compare(served: ServedIndex, body: CompareBody) -> dict[str, Any]:
+    """The hits of each system for a query."""
     query, view = checked(body, served.limits), served.view()
     systems = [
         _system(view, view.recipe.name, "concepts", "named concepts", lambda: _concepts(view, query, body.k)),
@@ -33,7 +34,13 @@ def _system(view: View, name: str, kind: str, about: str, rank: Callable[[], Ran
     found = rank()
     documents = view.documents.at([position for position, _ in found])
     hits = [
-        {"rank": rank, "id": document.id, "score": score, "title": document.title or document.text[:120]}
+        {
+            "rank": rank,
+            "id": document.id,
+            "score": score,
+            "title": document.title or document.text[:120],
+            "metadata": document.metadata,
+        }
         for rank, (document, (_, score)) in enumerate(zip(documents, found, strict=True), start=1)
     ]
     took = round((perf_counter() - start) * 1000, 3)

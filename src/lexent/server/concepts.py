@@ -1,4 +1,4 @@
-"""Answers about concepts: lists of them, and all that an index knows of one."""
+"""Replies about concepts: pages of them, and the details of one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.server.served import Served
-from lexent.server.words import Coded, coded_documents
+from lexent.server.served import ServedIndex
+from lexent.server.word_attribution import Coded, coded_documents
 from lexent.types import SparseVectors
 
 if TYPE_CHECKING:
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 Sort = Literal["documents", "frequency", "id", "label"]
 Category = Literal["lexical", "narrow", "broad", "unknown"]
 
-BINS = 24
+HISTOGRAM_BINS = 24
 """Bars of a histogram."""
-SAMPLE = 400
+CO_OCCURRENCE_DOCUMENTS = 400
 """Documents, those with most of a concept, that are looked at for what stands beside it."""
-LEAST = 3
+MIN_SHARED_DOCUMENTS = 3
 """Documents that two concepts must share to be called neighbours in text."""
-POINTS = 160
+RANK_CURVE_POINTS = 160
 """Points of the curve of ranks and frequencies."""
 QUANTILES = (("top", 0.0), ("upper quarter", 0.25), ("middle", 0.5), ("lower quarter", 0.75), ("bottom", 1.0))
-EACH = 2
+EXAMPLES_PER_QUANTILE = 2
 """Examples of each quantile."""
-WINDOW = 140
+EXAMPLE_MARGIN_CHARS = 140
 """Characters of an example on each side of the word that raised the concept most."""
 
 
 def listed(
-    served: Served, *, find: str, category: Category | None, sort: Sort, live: bool, limit: int, page: int
+    served: ServedIndex, *, find: str, category: Category | None, sort: Sort, live: bool, limit: int, page: int
 ) -> dict[str, Any]:
     """A page of concepts; those whose names have the words of `find`, best first, where some are given."""
     view = served.view()
@@ -53,6 +53,7 @@ def listed(
 
 
 def row(view: View, concept: Concept) -> dict[str, Any]:
+    """A concept as one row of a list."""
     return {
         "id": concept.id,
         "label": concept.label,
@@ -63,35 +64,34 @@ def row(view: View, concept: Concept) -> dict[str, Any]:
     }
 
 
-def shown(served: Served, name: str, *, limit: int) -> dict[str, Any]:
+def shown(served: ServedIndex, name: str, *, limit: int) -> dict[str, Any]:
     """All that is known of a concept without encoding anything."""
     view = served.view()
     concept = view.lexicon.resolve(name)
     key = ("concept", view.manifest.generation, concept.id, limit)
-    known = served.memory.get(key)
-    if known is None:
+
+    def make() -> dict[str, Any]:
         positions, weights = _weights(view, concept.id)
         near = view.lexicon.neighbours(concept.id, limit=limit)
-        known = served.memory.put(
-            key,
-            {
-                "neighbours": [{"id": other.id, "label": other.label, "cosine": cosine} for other, cosine in near],
-                "together": _together(view, concept.id, positions[:SAMPLE], limit=limit),
-                "histogram": _histogram(weights),
-                "top_documents": _documents(view, positions[:limit], weights[:limit]),
-            },
-        )
+        return {
+            "neighbours": [{"id": other.id, "label": other.label, "cosine": cosine} for other, cosine in near],
+            "together": _together(view, concept.id, positions[:CO_OCCURRENCE_DOCUMENTS], limit=limit),
+            "histogram": _histogram(weights),
+            "top_documents": _documents(view, positions[:limit], weights[:limit]),
+        }
+
+    known = served.cache.get_or_make(key, make)
     facts = {"plain": concept.plain, "lexicon": view.lexicon.name, "examples": list(concept.examples)}
     return {**row(view, concept), **facts, **known}
 
 
-def quantiles(served: Served, name: str) -> dict[str, Any]:
+def quantiles(served: ServedIndex, name: str) -> dict[str, Any]:
     """Documents from the strongest to the weakest of a concept, cut around the words that raised it. Encodes them."""
     view = served.view()
     concept = view.lexicon.resolve(name).id
     key = ("quantiles", view.manifest.generation, concept)
-    known = served.memory.get(key)
-    if known is None:
+
+    def make() -> dict[str, Any]:
         positions, weights = _weights(view, concept)
         chosen = _across(len(positions))
         places = [int(positions[place]) for place, _ in chosen]
@@ -100,19 +100,24 @@ def quantiles(served: Served, name: str) -> dict[str, Any]:
         examples = []
         for number, (place, quantile) in enumerate(chosen):
             head = {"quantile": quantile, "id": documents[number].id, "title": documents[number].title}
-            cut = _cut(texts[number], concept) if texts else {"text": documents[number].content[: 2 * WINDOW]}
+            cut = (
+                _cut(texts[number], concept)
+                if texts
+                else {"text": documents[number].content[: 2 * EXAMPLE_MARGIN_CHARS]}
+            )
             examples.append({**head, "weight": float(weights[place]), "tokens": [], **cut})
-        known = served.memory.put(key, {"concept": concept, "examples": examples})
-    found: dict[str, Any] = known
+        return {"concept": concept, "examples": examples}
+
+    found: dict[str, Any] = served.cache.get_or_make(key, make)
     return found
 
 
-def lexicon(served: Served) -> dict[str, Any]:
+def lexicon(served: ServedIndex) -> dict[str, Any]:
     """The lexicon as this index uses it: how many concepts there are, and how often, by rank."""
     view = served.view()
     df = np.sort(view.searcher.df)[::-1]
     live = int(np.count_nonzero(df))
-    ranks = np.unique(np.geomspace(1, max(1, live), POINTS).astype(int)) if live else np.zeros(0, int)
+    ranks = np.unique(np.geomspace(1, max(1, live), RANK_CURVE_POINTS).astype(int)) if live else np.zeros(0, int)
     words = view.lexicon
     counts: dict[str, int] = {}
     for concept in words.concepts:
@@ -129,23 +134,22 @@ def lexicon(served: Served) -> dict[str, Any]:
     }
 
 
-def _sorted(served: Served, view: View, sort: Sort) -> list[int]:
+def _sorted(served: ServedIndex, view: View, sort: Sort) -> list[int]:
     key = ("order", view.manifest.generation, sort)
-    known: list[int] | None = served.memory.get(key)
-    if known is not None:
-        return known
-    concepts, df = view.lexicon.concepts, view.searcher.df
-    order: list[int]
-    if sort == "documents":
-        order = np.argsort(-df, kind="stable").tolist()
-    elif sort == "frequency":
-        order = sorted(range(len(concepts)), key=lambda one: (-concepts[one].frequency, one))
-    elif sort == "label":
-        order = sorted(range(len(concepts)), key=lambda one: (concepts[one].label.casefold(), one))
-    else:
-        order = list(range(len(concepts)))
-    found: list[int] = served.memory.put(key, order)
+    found: list[int] = served.cache.get_or_make(key, lambda: _order(view, sort))
     return found
+
+
+def _order(view: View, sort: Sort) -> list[int]:
+    concepts, df = view.lexicon.concepts, view.searcher.df
+    if sort == "documents":
+        order: list[int] = np.argsort(-df, kind="stable").tolist()
+        return order
+    if sort == "frequency":
+        return sorted(range(len(concepts)), key=lambda one: (-concepts[one].frequency, one))
+    if sort == "label":
+        return sorted(range(len(concepts)), key=lambda one: (concepts[one].label.casefold(), one))
+    return list(range(len(concepts)))
 
 
 def _weights(view: View, concept: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -159,7 +163,7 @@ def _weights(view: View, concept: int) -> tuple[NDArray[np.int64], NDArray[np.fl
 def _histogram(weights: NDArray[np.float64]) -> dict[str, Any]:
     if not len(weights):
         return {"edges": [], "counts": []}
-    counts, edges = np.histogram(weights, bins=BINS, range=(0.0, float(weights.max()) or 1.0))
+    counts, edges = np.histogram(weights, bins=HISTOGRAM_BINS, range=(0.0, float(weights.max()) or 1.0))
     return {"edges": edges.tolist(), "counts": counts.tolist()}
 
 
@@ -176,7 +180,9 @@ def _together(view: View, concept: int, positions: NDArray[np.int64], *, limit: 
     counts[concept] = 0
     share, usual = counts / len(positions), view.searcher.df / max(1, view.searcher.n_documents)
     lift = np.divide(share, usual, out=np.zeros(len(share)), where=usual > 0)
-    strength = np.where(counts >= min(LEAST, len(positions)), np.log(np.maximum(lift, 1e-9)) * np.log1p(counts), 0.0)
+    strength = np.where(
+        counts >= min(MIN_SHARED_DOCUMENTS, len(positions)), np.log(np.maximum(lift, 1e-9)) * np.log1p(counts), 0.0
+    )
     best = [int(one) for one in np.argsort(-strength, kind="stable")[:limit] if strength[one] > 0]
     return [
         {"id": one, "label": view.lexicon.label(one), "documents": int(counts[one]), "lift": float(lift[one])}
@@ -196,8 +202,8 @@ def _across(count: int) -> list[tuple[int, str]]:
     """Places in a list that is sorted, strongest first, with the name of the quantile; each place once."""
     found: dict[int, str] = {}
     for name, share in QUANTILES:
-        start = min(round(share * (count - 1)), count - EACH)
-        for place in range(max(0, start), min(count, max(0, start) + EACH)):
+        start = min(round(share * (count - 1)), count - EXAMPLES_PER_QUANTILE)
+        for place in range(max(0, start), min(count, max(0, start) + EXAMPLES_PER_QUANTILE)):
             found.setdefault(place, name)
     return list(found.items())
 
@@ -206,8 +212,8 @@ def _cut(text: Coded, concept: int) -> dict[str, Any]:
     """The text around the word that raised the concept most, with all such words in it."""
     shares = [share for share in text.shares(concept) if share.stop > share.start]
     middle = shares[0].start if shares else 0
-    start = max(0, middle - WINDOW)
-    stop = min(len(text.text), max(middle + WINDOW, start + 2 * WINDOW))
+    start = max(0, middle - EXAMPLE_MARGIN_CHARS)
+    stop = min(len(text.text), max(middle + EXAMPLE_MARGIN_CHARS, start + 2 * EXAMPLE_MARGIN_CHARS))
     if start and " " in text.text[start:middle]:
         start += text.text[start:middle].index(" ") + 1
     if stop < len(text.text) and " " in text.text[middle + 1 : stop]:

@@ -11,15 +11,15 @@ from pydantic import ValidationError
 
 from lexent.errors import InputError, LexentError
 from lexent.server.bodies import DocumentBody
-from lexent.server.served import Change, Served
-from lexent.server.words import of_document
+from lexent.server.served import Change, ServedIndex
+from lexent.server.word_attribution import of_document
 from lexent.types import Document
 
 MOST_ERRORS = 1000
-"""Rows whose errors are told; later ones are only counted: a client that does not read yet must not be blocked."""
+"""Rows whose errors are reported; later ones are only counted: a client that does not read yet must not be blocked."""
 
 
-def got(served: Served, id: str, *, tokens: bool) -> dict[str, Any]:
+def got(served: ServedIndex, id: str, *, tokens: bool) -> dict[str, Any]:
     """A document with its concepts, strongest first, and on wish with its words and their concepts."""
     view = served.view()
     position = view.documents.position(id)
@@ -42,6 +42,7 @@ def got(served: Served, id: str, *, tokens: bool) -> dict[str, Any]:
 
 
 def document_of(body: DocumentBody) -> Document:
+    """The document of a body, checked."""
     found = Document(id=body.id, text=body.text, title=body.title, metadata=body.metadata)
     if not body.id.strip():
         raise InputError("the id is blank; every document needs an id of its own")
@@ -50,7 +51,7 @@ def document_of(body: DocumentBody) -> Document:
     return found
 
 
-def added(served: Served, bodies: list[DocumentBody], *, upsert: bool) -> dict[str, Any]:
+def added(served: ServedIndex, bodies: list[DocumentBody], *, upsert: bool) -> dict[str, Any]:
     """Adds all or none."""
     if len(bodies) > served.limits.batch:
         raise InputError(
@@ -60,7 +61,8 @@ def added(served: Served, bodies: list[DocumentBody], *, upsert: bool) -> dict[s
     return served.add([document_of(body) for body in bodies], upsert=upsert).to_dict(served.index)
 
 
-def deleted(served: Served, ids: list[str]) -> dict[str, Any]:
+def deleted(served: ServedIndex, ids: list[str]) -> dict[str, Any]:
+    """Delete documents by id, all or none."""
     if len(ids) > served.limits.batch:
         raise InputError(f"{len(ids):,} ids at once; allowed: at most {served.limits.batch:,}")
     return served.delete(ids).to_dict(served.index)
@@ -70,7 +72,7 @@ def deleted(served: Served, ids: list[str]) -> dict[str, Any]:
 class Bulk:
     """A stream of rows on its way into an index. Rows are committed some hundreds at a time, and told when they are."""
 
-    served: Served
+    served: ServedIndex
     upsert: bool
     lines: int = 0
     added: int = 0
@@ -93,7 +95,7 @@ class Bulk:
                     self._take(line)
                     if len(self._rows) >= self.served.limits.batch:
                         await self._commit()
-                for news in self._told():
+                for news in self._replies():
                     yield news
             self._take(held)
             await self._commit()
@@ -102,7 +104,7 @@ class Bulk:
             last = {"done": False, "error": str(error)}
         else:
             last = {"done": True}
-        for news in self._told():
+        for news in self._replies():
             yield news
         counts = {"lines": self.lines, "added": self.added, "replaced": self.replaced, "failed": self.failed}
         yield orjson.dumps({**last, **counts}) + b"\n"
@@ -145,13 +147,13 @@ class Bulk:
         if self.failed <= MOST_ERRORS:
             self._news.append({"line": line, "error": str(error)})
 
-    def _told(self) -> list[bytes]:
+    def _replies(self) -> list[bytes]:
         news, self._news = self._news, []
         return [orjson.dumps(one) + b"\n" for one in news]
 
 
 def _committed(
-    served: Served, rows: dict[str, tuple[int, Document]], *, upsert: bool
+    served: ServedIndex, rows: dict[str, tuple[int, Document]], *, upsert: bool
 ) -> tuple[Change, list[tuple[int, LexentError]]]:
     """Adds rows together; where that fails, one by one, so that only those at fault are left out."""
     errors: list[tuple[int, LexentError]] = []

@@ -35,12 +35,15 @@ POLICY = "; ".join(
 
 @dataclass(frozen=True, slots=True)
 class File:
+    """A file of the page, in memory."""
+
     content: bytes
     media: str
     tag: str
 
 
 def read() -> dict[str, File]:
+    """All files of the page, by name."""
     found = {}
     for entry in resources.files("lexent.server").joinpath("page").iterdir():
         ending = "." + entry.name.rpartition(".")[2]
@@ -52,6 +55,7 @@ def read() -> dict[str, File]:
 
 
 def router() -> APIRouter:
+    """The routes of the page's files."""
     files, routes = read(), APIRouter(include_in_schema=False)
 
     def answer(request: Request, name: str) -> Response:

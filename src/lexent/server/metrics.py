@@ -1,4 +1,4 @@
-"""What is counted and timed, for Prometheus."""
+"""Prometheus metrics of a server."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from lexent.server.shelf import Shelf
+    from lexent.server.registry import IndexRegistry
 
-MEDIA = "text/plain; version=0.0.4; charset=utf-8"
-TIMES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-SIZES = (1, 2, 4, 8, 16, 32)
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+BATCH_SIZE_BUCKETS = (1, 2, 4, 8, 16, 32)
 
 
 class Metrics:
-    """One registry a server, so that two servers in one process do not share their counts."""
+    """The counters of one server; two servers in a process do not share them."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -27,14 +27,20 @@ class Metrics:
             "lexent_requests", "Requests answered.", ["route", "method", "status"], registry=self.registry
         )
         self._seconds = Histogram(
-            "lexent_request_seconds", "Time to answer.", ["route"], buckets=TIMES, registry=self.registry
+            "lexent_request_seconds", "Time to answer.", ["route"], buckets=SECONDS_BUCKETS, registry=self.registry
         )
         self.running = Gauge("lexent_requests_running", "Requests that are being answered.", registry=self.registry)
         self._batches = Histogram(
-            "lexent_encoded_queries", "Queries that were encoded together.", buckets=SIZES, registry=self.registry
+            "lexent_encoded_queries",
+            "Queries that were encoded together.",
+            buckets=BATCH_SIZE_BUCKETS,
+            registry=self.registry,
         )
         self._encoding = Histogram(
-            "lexent_encoding_seconds", "Time to encode a batch of queries.", buckets=TIMES, registry=self.registry
+            "lexent_encoding_seconds",
+            "Time to encode a batch of queries.",
+            buckets=SECONDS_BUCKETS,
+            registry=self.registry,
         )
         self.refreshes = Counter(
             "lexent_refreshes",
@@ -44,25 +50,29 @@ class Metrics:
         )
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count and time a request."""
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def encoded(self, queries: int, seconds: float) -> None:
+        """Count and time a batch of queries."""
         self._batches.observe(queries)
         self._encoding.observe(seconds)
 
-    def watch(self, shelf: Shelf) -> None:
-        self.registry.register(_Indexes(shelf))
+    def watch(self, indexes: IndexRegistry) -> None:
+        """Report the sizes of these indexes too."""
+        self.registry.register(_Indexes(indexes))
 
     def text(self) -> bytes:
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
 
 class _Indexes(Collector):
-    """The sizes of the indexes, read when they are asked for."""
+    """Sizes of the indexes, read when metrics are scraped."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, indexes: IndexRegistry) -> None:
+        self._shelf = indexes
 
     def collect(self) -> Iterable[Metric]:
         documents = GaugeMetricFamily("lexent_documents", "Documents of an index.", labels=["index"])

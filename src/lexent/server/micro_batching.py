@@ -1,7 +1,7 @@
-"""One thread that does the heavy arithmetic for everyone, a batch at a time, in turn.
+"""Micro-batching: one thread runs the model for all requests, a batch at a time.
 
-While one batch is worked on the next one gathers, so a lone question never waits for company. What is added to an
-index is worked on a little at a time between the questions: reads go on.
+While a batch runs, the next one fills up; a single query never waits for others to arrive. Documents that are being
+added have the lowest priority and run in small batches between queries, so reads go on during writes.
 """
 
 from __future__ import annotations
@@ -14,63 +14,66 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-BATCH = 32
-"""Things of one group that are worked on together at most."""
+MAX_BATCH_ITEMS = 32
+"""Items of one group in a batch, at most."""
 
 Work = Callable[[list[Any]], list[Any]]
-"""Takes things of one group and gives a result for each."""
+"""A function from the items of a batch to a result for each."""
 
 
 @dataclass(slots=True)
 class Job:
-    thing: Any
+    """An item that waits for its batch."""
+
+    item: Any
     work: Work
     group: Hashable
-    """Jobs of one group are done together; None is done alone."""
+    """Jobs of one group may share a batch; a job of group None runs alone."""
     future: Future[Any] = field(default_factory=Future)
 
 
-class Turns:
-    """The thread, and three rows of those who wait: questions first, then all else, then what is added."""
+class MicroBatcher:
+    """One worker thread with three queues: urgent jobs (queries), normal ones, low-priority ones (documents)."""
 
     def __init__(self) -> None:
         self._urgent: deque[Job] = deque()
-        self._others: deque[Job] = deque()
+        self._normal: deque[Job] = deque()
         self._bulk: deque[Job] = deque()
         self._wake = threading.Condition()
         self._open = True
         self._local = threading.local()
-        self._thread = threading.Thread(target=self._run, name="lexent-turns", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="lexent-micro-batching", daemon=True)
         self._thread.start()
 
     @property
     def waiting(self) -> int:
-        return len(self._urgent) + len(self._others) + len(self._bulk)
+        """Jobs in all queues."""
+        return len(self._urgent) + len(self._normal) + len(self._bulk)
 
     @contextmanager
-    def in_bulk(self) -> Iterator[None]:
-        """What the calling thread asks for within the block gives way to all else."""
+    def low_priority(self) -> Iterator[None]:
+        """Jobs that the calling thread submits inside the block go to the low-priority queue."""
         self._local.bulk = True
         try:
             yield
         finally:
             self._local.bulk = False
 
-    def ask(self, thing: Any, work: Work, *, group: Hashable = None, urgent: bool = False) -> Any:
-        """The result of work([thing]), done in the one thread and with others of its group where some wait."""
-        if threading.current_thread() is self._thread:  # asked by work that already runs there
-            return work([thing])[0]
-        job = Job(thing, work, group)
+    def run(self, item: Any, work: Work, *, group: Hashable = None, urgent: bool = False) -> Any:
+        """The result of work([item]), run in the worker thread, in a batch with waiting jobs of the same group."""
+        if threading.current_thread() is self._thread:  # called by a job that already runs there
+            return work([item])[0]
+        job = Job(item, work, group)
         with self._wake:
             if not self._open:
                 raise RuntimeError("the server is shutting down")
             bulk = getattr(self._local, "bulk", False)
-            (self._bulk if bulk else self._urgent if urgent else self._others).append(job)
+            (self._bulk if bulk else self._urgent if urgent else self._normal).append(job)
             self._wake.notify()
         return job.future.result()
 
     def close(self) -> None:
-        """Ends the thread once it has done what it was asked."""
+        """Stop the thread after the jobs that wait are done."""
         with self._wake:
             self._open = False
             self._wake.notify()
@@ -84,29 +87,29 @@ class Turns:
                         return
                     self._wake.wait()
                 jobs = self._next()
-            self._do(jobs)
+            self._run_batch(jobs)
 
     def _next(self) -> list[Job]:
-        """The first that waits, and all of its group behind it."""
-        row = self._urgent or self._others or self._bulk
-        jobs = [row.popleft()]
+        """The first job of the first queue that has any, and the jobs of its group behind it."""
+        queue = self._urgent or self._normal or self._bulk
+        jobs = [queue.popleft()]
         if jobs[0].group is not None:
             rest: list[Job] = []
-            while row and len(jobs) < BATCH:
-                job = row.popleft()
+            while queue and len(jobs) < MAX_BATCH_ITEMS:
+                job = queue.popleft()
                 (jobs if job.group == jobs[0].group else rest).append(job)
-            row.extendleft(reversed(rest))
+            queue.extendleft(reversed(rest))
         return jobs
 
-    def _do(self, jobs: list[Job]) -> None:
+    def _run_batch(self, jobs: list[Job]) -> None:
         try:
-            results = jobs[0].work([job.thing for job in jobs])
+            results = jobs[0].work([job.item for job in jobs])
         except BaseException as error:
             if len(jobs) == 1:
                 jobs[0].future.set_exception(error)
                 return
-            for job in jobs:  # one of them may be at fault: each has its own answer
-                self._do([job])
+            for job in jobs:  # run each alone, so that only the job at fault fails
+                self._run_batch([job])
             return
         for job, result in zip(jobs, results, strict=True):
             job.future.set_result(result)

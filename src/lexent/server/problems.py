@@ -38,10 +38,12 @@ class ServerError(LexentError):
 
 
 def overloaded(detail: str, *, retry: float = 1.0) -> ServerError:
+    """429: too many requests."""
     return ServerError(f"{detail}; try again in {math.ceil(retry)} s", status=429, slug="overloaded", retry=retry)
 
 
 def starting() -> ServerError:
+    """503: the models are still being loaded."""
     return ServerError(
         "the server is still loading its models; try again in 1 s, GET /ready says when",
         status=503,
@@ -51,6 +53,7 @@ def starting() -> ServerError:
 
 
 def too_slow(seconds: float) -> ServerError:
+    """504: the request took too long."""
     return ServerError(
         f"this took longer than the {seconds:g} s that a request may take; ask for fewer documents, "
         "or start the server with a higher --max-seconds",
@@ -67,6 +70,7 @@ def problem(status: int, detail: str, *, slug: str = "", **more: Any) -> dict[st
 
 
 def answer(body: dict[str, Any], *, retry: float | None = None, headers: dict[str, str] | None = None) -> Response:
+    """The response of a problem."""
     found = dict(headers or {})
     if retry is not None:
         found["Retry-After"] = str(math.ceil(retry))

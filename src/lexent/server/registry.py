@@ -1,4 +1,4 @@
-"""The indexes of a server, by name: opened at the start, warmed before they count as ready, kept up to date."""
+"""The registry of served indexes, by name: opened and warmed up at start, refreshed when other processes write."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lexent.engine import Index
 from lexent.errors import InputError, LexentError, NotFoundError
 from lexent.indexing.manifest import Manifest
-from lexent.search import Index
-from lexent.search.parts import EncoderLike, LexiconLike, load_encoder, load_lexicon
+from lexent.models import EncoderLike, LexiconLike, load_encoder, load_lexicon
 from lexent.server import problems
 from lexent.server.encoding import SharedEncoder, SharedLexicon
 from lexent.server.metrics import Metrics
-from lexent.server.served import Served
+from lexent.server.micro_batching import MicroBatcher
+from lexent.server.served import ServedIndex
 from lexent.server.settings import Limits
-from lexent.server.turns import Turns
 
 if TYPE_CHECKING:
     from lexent.lexicon import Lexicon
 
-WARM = "a first query that compiles the kernels"
+WARM_UP_QUERY = "a first query that compiles the kernels"
 log = logging.getLogger("lexent.server")
 
 
-class Shelf:
-    """Indexes that are served. An encoder or lexicon that several of them name is loaded once."""
+class IndexRegistry:
+    """The indexes that a server serves. An encoder or lexicon that several of them use is loaded once."""
 
     def __init__(
         self,
@@ -42,25 +42,28 @@ class Shelf:
             raise InputError("no index was given; name one or more: lexent serve DIR")
         self.paths = _named(paths)
         for path in self.paths.values():
-            Manifest.read(path)  # what is no index is refused now, not after the models are loaded
+            Manifest.read(path)  # a folder that is no index is refused before any model is loaded
         self.limits, self.metrics = limits, metrics
         self.ready = False
-        self.turns = Turns()
+        self.batcher = MicroBatcher()
         self._given = (encoder, lexicon)
         self._encoders: dict[str, SharedEncoder] = {}
         self._lexicons: dict[str, Lexicon] = {}
-        self._served: dict[str, Served] = {}
-        self._troubled: dict[str, str] = {}
+        self._served: dict[str, ServedIndex] = {}
+        self._refresh_errors: dict[str, str] = {}
         metrics.watch(self)
 
     @property
     def default(self) -> str:
+        """The name of the first index."""
         return next(iter(self.paths))
 
-    def served(self) -> list[Served]:
+    def served(self) -> list[ServedIndex]:
+        """All indexes that are open."""
         return list(self._served.values())
 
-    def get(self, name: str) -> Served:
+    def get(self, name: str) -> ServedIndex:
+        """The index of that name."""
         if name not in self.paths:
             known = ", ".join(f'"{one}"' for one in self.paths)
             raise NotFoundError(f'no index "{name}" is served here; indexes: {known}')
@@ -69,55 +72,56 @@ class Shelf:
         return self._served[name]
 
     def open(self, say: Callable[[str], None] = lambda _: None) -> None:
-        """Opens and warms all indexes: models are loaded and kernels compiled when this returns."""
+        """Open and warm up all indexes: models are loaded and kernels compiled when this returns."""
         for name, path in self.paths.items():
             say(f"opening {name}")
             manifest = Manifest.read(path)
             index = Index.open(path, encoder=self._encoder(manifest), lexicon=self._lexicon(manifest))
-            served = Served(name, index, self.turns, self.limits)
+            served = ServedIndex(name, index, self.batcher, self.limits)
             say(f"warming {name}")
             self._warm(served)
             self._served[name] = served
         self.ready = True
 
     def refresh(self) -> None:
-        """Takes up what other processes changed. Trouble is logged once, and the last good state stays in use."""
+        """Show what other processes committed. An error is logged once; the last good generation stays in use."""
         for served in self.served():
             try:
                 if served.refresh():
                     self.metrics.refreshes.labels(served.name).inc()
-                self._troubled.pop(served.name, None)
+                self._refresh_errors.pop(served.name, None)
             except (LexentError, OSError) as error:
-                if self._troubled.get(served.name) != str(error):
-                    self._troubled[served.name] = str(error)
+                if self._refresh_errors.get(served.name) != str(error):
+                    self._refresh_errors[served.name] = str(error)
                     log.warning("%s cannot be refreshed: %s", served.name, error)
 
     def close(self) -> None:
+        """Close all indexes and the micro-batching thread."""
         for served in self.served():
             served.close()
-        self.turns.close()
+        self.batcher.close()
 
     def _encoder(self, manifest: Manifest) -> SharedEncoder:
         key = str(self._given[0] or manifest.encoder.source)
         if key not in self._encoders:
             loaded = load_encoder(self._given[0] or manifest.encoder.source)
-            self._encoders[key] = SharedEncoder(loaded, self.turns, observe=self.metrics.encoded)
+            self._encoders[key] = SharedEncoder(loaded, self.batcher, observe=self.metrics.encoded)
         return self._encoders[key]
 
     def _lexicon(self, manifest: Manifest) -> Lexicon:
         key = str(self._given[1] or manifest.lexicon.source)
         if key not in self._lexicons:
             loaded = load_lexicon(self._given[1] or manifest.lexicon.source)
-            self._lexicons[key] = SharedLexicon(loaded, self.turns)
+            self._lexicons[key] = SharedLexicon(loaded, self.batcher)
         return self._lexicons[key]
 
     @staticmethod
-    def _warm(served: Served) -> None:
-        """Runs everything once that a first request would otherwise wait for."""
-        from lexent.server.words import coded_documents
+    def _warm(served: ServedIndex) -> None:
+        """Run once what a first request would otherwise wait for."""
+        from lexent.server.word_attribution import coded_documents
 
         view = served.view()
-        found = view.search_many([WARM], k=10)[0]
+        found = view.search_many([WARM_UP_QUERY], k=10)[0]
         for hit in found.hits[:1]:
             hit.explain()
             coded_documents(served, view, [hit.position])

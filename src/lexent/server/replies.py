@@ -20,15 +20,21 @@ class Problem(BaseModel):
 
 
 class NamedConcept(BaseModel):
+    """A concept and its label."""
+
     id: int
     label: str
 
 
 class WeighedConcept(NamedConcept):
+    """A concept of a query and its weight."""
+
     weight: float
 
 
 class AddedConcept(WeighedConcept):
+    """A concept that relevance feedback added to a query."""
+
     own: float
     documents: list[str]
 
@@ -66,6 +72,8 @@ class AlignedToken(BaseModel):
 
 
 class Hit(BaseModel):
+    """A document that was found."""
+
     rank: int
     id: str
     score: float
@@ -80,6 +88,8 @@ class Hit(BaseModel):
 
 
 class SearchReply(BaseModel):
+    """The reply to a search."""
+
     query: str
     approximate: bool
     """Whether a document that scores higher may have been missed; the scores themselves are exact."""
@@ -93,6 +103,8 @@ class SearchReply(BaseModel):
 
 
 class TokenShare(BaseModel):
+    """The share of a concept that a token raised."""
+
     token: str
     start: int
     stop: int
@@ -100,6 +112,8 @@ class TokenShare(BaseModel):
 
 
 class Shares(BaseModel):
+    """The tokens of a text that raised a concept."""
+
     pooled: float
     tokens: list[TokenShare]
 
@@ -114,16 +128,22 @@ class ConceptTokens(BaseModel):
 
 
 class ConceptShares(Shares):
+    """A concept and the tokens that raised it."""
+
     concept: int
     label: str
 
 
 class DocumentWords(BaseModel):
+    """The words behind the concepts of a document."""
+
     id: str
     concepts: list[ConceptShares]
 
 
 class Difference(BaseModel):
+    """What a concept adds to two documents."""
+
     concept: int
     label: str
     query: float
@@ -133,6 +153,8 @@ class Difference(BaseModel):
 
 
 class Comparison(BaseModel):
+    """A document that ranks higher, and why."""
+
     rank: int
     id: str
     title: str
@@ -142,6 +164,8 @@ class Comparison(BaseModel):
 
 
 class ExplainReply(BaseModel):
+    """The reply to an explanation."""
+
     query: str
     id: str
     title: str
@@ -158,18 +182,25 @@ class ExplainReply(BaseModel):
 
 
 class WordsReply(BaseModel):
+    """The words behind the concepts of a query and of documents."""
+
     query: list[ConceptShares]
     documents: list[DocumentWords]
 
 
 class RankedDocument(BaseModel):
+    """A document that a system found."""
+
     rank: int
     id: str
     score: float
     title: str
+    metadata: dict[str, Any]
 
 
 class System(BaseModel):
+    """A system and its hits."""
+
     name: str
     kind: str
     about: str
@@ -180,11 +211,15 @@ class System(BaseModel):
 
 
 class CompareReply(BaseModel):
+    """The reply to a comparison."""
+
     query: str
     systems: list[System]
 
 
 class ConceptRow(NamedConcept):
+    """A concept as one row of a list."""
+
     category: str
     frequency: float
     documents: int
@@ -193,6 +228,8 @@ class ConceptRow(NamedConcept):
 
 
 class ConceptsReply(BaseModel):
+    """A page of concepts."""
+
     lexicon: str
     total: int
     page: int
@@ -200,6 +237,8 @@ class ConceptsReply(BaseModel):
 
 
 class ConceptReply(ConceptRow):
+    """The details of a concept."""
+
     plain: str
     lexicon: str
     examples: list[str]
@@ -210,11 +249,15 @@ class ConceptReply(ConceptRow):
 
 
 class QuantilesReply(BaseModel):
+    """Examples of a concept from its strongest to its weakest documents."""
+
     concept: int
     examples: list[dict[str, Any]]
 
 
 class LexiconReply(BaseModel):
+    """A lexicon as an index uses it."""
+
     name: str
     level: str
     encoder: str
@@ -226,6 +269,8 @@ class LexiconReply(BaseModel):
 
 
 class DocumentReply(BaseModel):
+    """A document with its concepts."""
+
     id: str
     title: str
     text: str
@@ -235,6 +280,8 @@ class DocumentReply(BaseModel):
 
 
 class IndexReply(BaseModel):
+    """An index that is served."""
+
     name: str
     documents: int
     concepts: int
@@ -243,12 +290,16 @@ class IndexReply(BaseModel):
 
 
 class IndexesReply(BaseModel):
+    """All indexes that are served."""
+
     indexes: list[IndexReply]
     default: str
     writable: bool
 
 
 class ChangeReply(BaseModel):
+    """What a change did."""
+
     added: int = 0
     replaced: int = 0
     deleted: int = 0
@@ -257,6 +308,8 @@ class ChangeReply(BaseModel):
 
 
 class StateReply(BaseModel):
+    """The state of the server."""
+
     status: str
     version: str
     ready: bool

@@ -1,4 +1,4 @@
-"""What every request passes: who asks, how much is sent, and what is written on the answer. Plain ASGI, for speed."""
+"""Request guard middleware: API keys, host and origin checks, body limits, security headers, metrics. Plain ASGI."""
 
 from __future__ import annotations
 
@@ -18,37 +18,38 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-GUARDED = ("/v1/", "/metrics", "/openapi.json")
-"""Where a key is asked for. The page itself holds nothing, and says what to do when it has no key."""
-SAFE = ("GET", "HEAD", "OPTIONS")
-STREAMED = "/documents/bulk"
-READS = ("/search", "/explain", "/words", "/compare")
-"""Questions that are asked by POST: they change nothing."""
-HEADERS = [
+KEY_PATHS = ("/v1/", "/metrics", "/openapi.json")
+"""Paths that need a key where the server has one. The page's files hold no data and need none."""
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+STREAMED_PATH = "/documents/bulk"
+READ_PATHS = ("/search", "/explain", "/words", "/compare")
+"""POST requests that only read."""
+SECURITY_HEADERS = [
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 class TooLargeError(ServerError):
-    """A body beyond the limit, seen while it is read."""
+    """The body of a request is larger than the limit."""
 
     def __init__(self, most: int) -> None:
         detail = f"the body is larger than {most:,} bytes; send less, or rows to documents/bulk"
         super().__init__(detail, status=413, slug="too-large")
 
 
-class Gate:
-    """The outermost part of the app."""
+class RequestGuard:
+    """The outermost middleware of the app."""
 
     def __init__(self, app: App, *, settings: Settings, metrics: Metrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -59,7 +60,7 @@ class Gate:
             if message["type"] == "http.response.start":
                 status, begun = message["status"], True
                 named = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *HEADERS]
+                message["headers"] = [*message["headers"], *SECURITY_HEADERS]
                 if b"cache-control" not in named:
                     message["headers"].append((b"cache-control", b"no-store"))
             await send(message)
@@ -77,13 +78,13 @@ class Gate:
             route = getattr(scope.get("route"), "path", "none")
             self._metrics.answered(route, scope["method"], status, perf_counter() - start)
 
-    # --- who asks ----------------------------------------------------------------------------------------------
+    # --- access ------------------------------------------------------------------------------------------------
 
     def _check(self, scope: Scope) -> None:
         headers = dict(scope["headers"])
         self._check_host(headers)
         path, method = scope["path"], scope["method"]
-        if not path.startswith(GUARDED):
+        if not path.startswith(KEY_PATHS):
             return
         access = self._settings.keys.access(_key(headers))
         if access == "none":
@@ -94,7 +95,7 @@ class Gate:
                 slug="no-key",
                 headers={"WWW-Authenticate": "Bearer"},
             )
-        changes = method not in SAFE and not path.endswith(READS)
+        changes = method not in SAFE_METHODS and not path.endswith(READ_PATHS)
         if changes and self._settings.read_only:
             raise ServerError(
                 "this server was started with --read-only; start it without to change anything",
@@ -107,9 +108,9 @@ class Gate:
             )
 
     def _check_host(self, headers: dict[bytes, bytes]) -> None:
-        """Another site's page must not reach a server on this machine: not by its name, and not from its scripts."""
+        """Refuse other host names on loopback (DNS rebinding) and requests from pages of other origins."""
         host = headers.get(b"host", b"").decode("latin-1")
-        if self._settings.loopback and host and _without_port(host) not in LOCAL:
+        if self._settings.loopback and host and _without_port(host) not in LOOPBACK_NAMES:
             raise ServerError(
                 f'this server answers to localhost, not to "{host[:100]}"; to be reached by another name start it '
                 "with --host and a key",
@@ -124,11 +125,11 @@ class Gate:
                 slug="other-origin",
             )
 
-    # --- how much ----------------------------------------------------------------------------------------------
+    # --- body size ---------------------------------------------------------------------------------------------
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         most = self._settings.limits.body
-        if scope["path"].endswith(STREAMED):
+        if scope["path"].endswith(STREAMED_PATH):
             return receive
         for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit() and int(value) > most:

@@ -13,12 +13,12 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from lexent.artifact import lexent_version
-from lexent.server import compare, concepts, documents, metrics, problems, replies, searching, words
+from lexent.server import compare, concepts, documents, metrics, problems, replies, searching, word_attribution
 from lexent.server.bodies import AddBody, CompareBody, ExplainBody, LabelBody, SearchBody, WordsBody
 from lexent.server.problems import ServerError
-from lexent.server.served import Served
+from lexent.server.registry import IndexRegistry
+from lexent.server.served import ServedIndex
 from lexent.server.settings import Settings
-from lexent.server.shelf import Shelf
 from lexent.server.workers import Workers
 
 IndexName = Annotated[str, Path(description="The name of an index; GET /v1/indexes lists them.", max_length=200)]
@@ -57,11 +57,15 @@ class StrictRequest(Request):
     """Reads JSON as the standard has it: no NaN, no half surrogate pairs."""
 
     async def json(self) -> Any:
+        """The body, parsed by orjson."""
         return orjson.loads(await self.body())
 
 
 class StrictRoute(APIRoute):
+    """A route whose bodies are parsed strictly."""
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler, given a strict request."""
         handle = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
@@ -76,6 +80,7 @@ class Json(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
+        """The content as JSON bytes."""
         return orjson.dumps(content)
 
 
@@ -93,6 +98,7 @@ class Stream(Response):
         del self.headers["content-length"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the parts as they come."""
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         with suppress(ClientDisconnect):  # what was committed stays
             async for line in self._lines:
@@ -100,40 +106,41 @@ class Stream(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def state_router(shelf: Shelf, counts: metrics.Metrics) -> APIRouter:
+def state_router(registry: IndexRegistry, counts: metrics.Metrics) -> APIRouter:
     """Whether the server is alive and ready, and what it counts."""
     routes = APIRouter(tags=["server"])
 
     @routes.get("/health", response_model=replies.StateReply)
     async def health() -> Response:
         """Whether the process answers, and whether it is ready too."""
-        return Json({"status": "ok", "version": lexent_version(), "ready": shelf.ready})
+        return Json({"status": "ok", "version": lexent_version(), "ready": registry.ready})
 
     @routes.get("/ready", response_model=replies.StateReply, responses={503: {**PROBLEM, "description": "Not yet."}})
     async def ready() -> Response:
         """Whether models are loaded and kernels compiled; 503 until then."""
-        if not shelf.ready:
+        if not registry.ready:
             raise problems.starting()
         return Json({"status": "ready", "version": lexent_version(), "ready": True})
 
     @routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def metrics_text() -> Response:
         """Counts and times, for Prometheus."""
-        return Response(counts.text(), media_type=metrics.MEDIA)
+        return Response(counts.text(), media_type=metrics.CONTENT_TYPE)
 
     return routes
 
 
-def api_router(shelf: Shelf, settings: Settings, workers: Workers) -> APIRouter:
+def api_router(registry: IndexRegistry, settings: Settings, workers: Workers) -> APIRouter:
+    """The routes under /v1."""
     routes = APIRouter(prefix="/v1", route_class=StrictRoute, responses=_errors())
     changes: dict[str, Any] = {"response_model": replies.ChangeReply, "responses": _errors(WRITE_STATUSES)}
 
-    async def ask(index: str, work: Callable[[Served], Any]) -> Response:
-        served = shelf.get(index)
+    async def ask(index: str, work: Callable[[ServedIndex], Any]) -> Response:
+        served = registry.get(index)
         return await workers.run(lambda: Json(work(served)))
 
-    async def change(index: str, work: Callable[[Served], Any]) -> Response:
-        served = shelf.get(index)
+    async def change(index: str, work: Callable[[ServedIndex], Any]) -> Response:
+        served = registry.get(index)
         return await served.writers.run(lambda: Json(work(served)))
 
     @routes.get("/indexes", response_model=replies.IndexesReply, tags=["indexes"])
@@ -147,14 +154,14 @@ def api_router(shelf: Shelf, settings: Settings, workers: Workers) -> APIRouter:
                 "recipe": served.index.manifest.recipe,
                 "generation": served.index.manifest.generation,
             }
-            for served in (shelf.get(name) for name in shelf.paths)
+            for served in (registry.get(name) for name in registry.paths)
         ]
-        return Json({"indexes": rows, "default": shelf.default, "writable": not settings.read_only})
+        return Json({"indexes": rows, "default": registry.default, "writable": not settings.read_only})
 
     @routes.get("/indexes/{index}", tags=["indexes"])
     async def stats(index: IndexName) -> Response:
         """What an index holds and what it was made with."""
-        return await ask(index, Served.stats)
+        return await ask(index, ServedIndex.stats)
 
     @routes.post("/indexes/{index}/search", response_model=replies.SearchReply, tags=["search"])
     async def search(index: IndexName, body: SearchBody) -> Response:
@@ -169,7 +176,7 @@ def api_router(shelf: Shelf, settings: Settings, workers: Workers) -> APIRouter:
     @routes.post("/indexes/{index}/words", response_model=replies.WordsReply, tags=["search"])
     async def words_of(index: IndexName, body: WordsBody) -> Response:
         """Which words of the query and of some hits raised each concept. Encodes the documents again."""
-        return await ask(index, lambda served: words.of_hits(served, body))
+        return await ask(index, lambda served: word_attribution.of_hits(served, body))
 
     @routes.post("/indexes/{index}/compare", response_model=replies.CompareReply, tags=["search"])
     async def compared(index: IndexName, body: CompareBody) -> Response:
@@ -193,7 +200,7 @@ def api_router(shelf: Shelf, settings: Settings, workers: Workers) -> APIRouter:
     ) -> Response:
         """Concepts, a page at a time."""
 
-        def work(served: Served) -> Any:
+        def work(served: ServedIndex) -> Any:
             return concepts.listed(served, find=find, category=category, sort=sort, live=live, limit=limit, page=page)
 
         return await ask(index, work)
@@ -262,7 +269,7 @@ def api_router(shelf: Shelf, settings: Settings, workers: Workers) -> APIRouter:
         The answer is a stream too: a line for each bad row, one for each commit, which says through which row all is on
         the disk, and a last one with the counts. A bad row does not stop the others.
         """
-        served = shelf.get(index)
+        served = registry.get(index)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (NDJSON, "application/ndjson", "application/jsonl"):
             raise ServerError(f"rows come as {NDJSON}; given: {kind or 'no content type'}", status=415, slug="media")
@@ -271,7 +278,7 @@ def api_router(shelf: Shelf, settings: Settings, workers: Workers) -> APIRouter:
     return routes
 
 
-def _renamed(served: Served, concept: str, label: str | None) -> dict[str, Any]:
+def _renamed(served: ServedIndex, concept: str, label: str | None) -> dict[str, Any]:
     number = served.index.lexicon.resolve(concept).id
     served.rename(number, label)
     return concepts.shown(served, str(number), limit=10)

@@ -16,22 +16,22 @@ from typing import Any
 import uvicorn
 
 from lexent.errors import InputError
-from lexent.search.parts import EncoderLike, LexiconLike
+from lexent.models import EncoderLike, LexiconLike
 from lexent.server.app import make
 from lexent.server.settings import Settings
 
-TRIES = 20
+MAX_PORTS_TRIED = 20
 """Ports that are tried where the usual one is taken."""
-PATIENCE = 30
+SHUTDOWN_SECONDS = 30
 """Seconds that requests have to end once the server is told to stop."""
-SWITCH = 0.0005
+SWITCH_INTERVAL_SECONDS = 0.0005
 """Seconds that a thread may hold the interpreter while another waits: the event loop must not wait for a search."""
 
 
 def listen(host: str, port: int, *, others: bool) -> socket.socket:
     """A socket at that port; where it is taken and others will do, at the next free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for number in range(port, port + (TRIES if others and port else 1)):
+    for number in range(port, port + (MAX_PORTS_TRIED if others and port else 1)):
         made = socket.socket(family, socket.SOCK_STREAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -87,13 +87,13 @@ def run(
         "server_header": False,
         "date_header": False,
         "timeout_keep_alive": 30,
-        "timeout_graceful_shutdown": PATIENCE,
+        "timeout_graceful_shutdown": SHUTDOWN_SECONDS,
     }
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     server = uvicorn.Server(uvicorn.Config(app, **config))
     few_arenas()
     before = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH)
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         server.run(sockets=[made])
     finally:

@@ -8,39 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexent.errors import InputError
-from lexent.search.feedback import Learning
-from lexent.server.bodies import ExplainBody, QueryBody, SearchBody
-from lexent.server.served import Served
-from lexent.server.settings import Limits
+from lexent.explain.ranking import why_ranked
+from lexent.server.bodies import ExplainBody, SearchBody
+from lexent.server.queries import checked, learning_of, steer_of, weighed
+from lexent.server.served import ServedIndex
+from lexent.server.word_attribution import behind
 
 if TYPE_CHECKING:
-    from lexent.search.query import Query
     from lexent.search.results import Hit
-    from lexent.search.view import View
 
 
-def checked(body: QueryBody | Any, limits: Limits) -> str:
-    """The query, where it is not longer than it may be."""
-    query: str = body.query
-    if len(query) > limits.query:
-        raise InputError(f"the query has {len(query):,} characters; allowed: at most {limits.query:,}")
-    return query
-
-
-def learning_of(body: QueryBody) -> Learning | None:
-    return Learning.of(body.feedback, like=body.like, unlike=body.unlike)
-
-
-def steer_of(body: QueryBody) -> dict[str | int, float]:
-    return dict(body.steer.items())
-
-
-def weighed(view: View, body: QueryBody) -> Query:
-    """The query with its final weights."""
-    return view.query(body.query, steer=steer_of(body), learning=learning_of(body))
-
-
-def search(served: Served, body: SearchBody) -> dict[str, Any]:
+def search(served: ServedIndex, body: SearchBody) -> dict[str, Any]:
+    """The hits of a query with their contributions."""
     start = perf_counter()
     query, limits = checked(body, served.limits), served.limits
     if body.k > limits.k:
@@ -100,11 +79,8 @@ def parts_of(hit: Hit, names: dict[int, str], most: int | None) -> tuple[list[di
     return parts, 0.0 + sum(values[others].tolist())
 
 
-def explain(served: Served, body: ExplainBody) -> dict[str, Any]:
+def explain(served: ServedIndex, body: ExplainBody) -> dict[str, Any]:
     """Where a document stands for a query, and why not higher."""
-    from lexent.explain.ranking import why_ranked
-    from lexent.server.words import behind
-
     checked(body, served.limits)
     view = served.view(body.settings)
     position = view.documents.position(body.document)

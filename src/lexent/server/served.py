@@ -1,10 +1,8 @@
-"""One index that is served: the view that readers have, and changes to it, one after the other."""
+"""One served index: the view that readers use, and changes, one at a time."""
 
 from __future__ import annotations
 
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,138 +10,101 @@ from typing import Any
 import orjson
 
 from lexent.artifact import MANIFEST
-from lexent.errors import InputError
-from lexent.search import Index
+from lexent.bounded_cache import BoundedCache
+from lexent.engine import Index
 from lexent.search.view import View
+from lexent.server.micro_batching import MicroBatcher
 from lexent.server.settings import Limits
-from lexent.server.turns import Turns
 from lexent.server.workers import Workers
 from lexent.types import Document
 
-VIEWS = 4
-"""Views with settings of their own that are kept; each may hold a copy of the postings."""
-REMEMBERED = 256
-"""Answers about concepts and coded documents that are kept."""
+MAX_CACHED_VIEWS = 4
+"""Views with other settings that are cached; each may hold a copy of the posting lists."""
+MAX_CACHED_ANSWERS = 256
+"""Answers about concepts, and coded documents, that are cached for one generation of the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a change did."""
+    """How many documents a change added, replaced and deleted."""
 
     added: int = 0
     replaced: int = 0
     deleted: int = 0
 
     def to_dict(self, index: Index) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         counts = {"added": self.added, "replaced": self.replaced, "deleted": self.deleted}
         return {**counts, "documents": len(index), "generation": index.manifest.generation}
 
 
-class Memory:
-    """The last answers to costly questions, by key. One generation of an index never changes, so they stay true."""
+class ServedIndex:
+    """An index with many concurrent readers and one writer thread."""
 
-    def __init__(self, size: int = REMEMBERED) -> None:
-        self._size, self._lock = size, threading.Lock()
-        self._held: OrderedDict[Any, Any] = OrderedDict()
-
-    def get(self, key: Any) -> Any:
-        with self._lock:
-            if key in self._held:
-                self._held.move_to_end(key)
-            return self._held.get(key)
-
-    def put(self, key: Any, value: Any) -> Any:
-        with self._lock:
-            self._held[key] = value
-            self._held.move_to_end(key)
-            while len(self._held) > self._size:
-                self._held.popitem(last=False)
-        return value
-
-    def clear(self) -> None:
-        with self._lock:
-            self._held.clear()
-
-
-class Served:
-    """An index, open for reading by many and for writing by one at a time."""
-
-    def __init__(self, name: str, index: Index, turns: Turns, limits: Limits) -> None:
-        self.name, self.index, self.turns, self.limits = name, index, turns, limits
-        self.memory = Memory()
+    def __init__(self, name: str, index: Index, batcher: MicroBatcher, limits: Limits) -> None:
+        self.name, self.index, self.batcher, self.limits = name, index, batcher, limits
+        self.cache: BoundedCache[Any, Any] = BoundedCache(MAX_CACHED_ANSWERS)
         self.writers = Workers(threads=1, most=limits.writes, seconds=None, name=f"lexent-write-{name}")
-        self._views: OrderedDict[bytes, View] = OrderedDict()
-        self._lock = threading.Lock()
-        self._seen = self._mark()
+        self._views: BoundedCache[bytes, View] = BoundedCache(MAX_CACHED_VIEWS)
+        self._seen = self._manifest_state()
 
     # --- read --------------------------------------------------------------------------------------------------
 
     def view(self, settings: Mapping[str, Any] | None = None) -> View:
-        """The index as it is now, weighed by other settings where some are given."""
+        """The current generation of the index, weighted by other settings where some are given."""
         view = self.index.view
         if not settings:
             return view
         key = orjson.dumps([view.manifest.generation, settings], option=orjson.OPT_SORT_KEYS)
-        with self._lock:
-            known = self._views.get(key)
-            if known is not None:
-                self._views.move_to_end(key)
-                return known
-        try:
-            made = View(view.documents, view.parts, settings=dict(settings))
-        except TypeError as error:  # a text where a number belongs
-            raise InputError(f"the settings {dict(settings)} cannot be used: {error}") from error
-        with self._lock:
-            self._views[key] = made
-            while len(self._views) > VIEWS:
-                self._views.popitem(last=False)
-        return made
+        return self._views.get_or_make(key, lambda: view.retuned(dict(settings)))
 
     def refresh(self) -> bool:
-        """Shows what other processes changed; a look at one file where nothing did."""
-        mark = self._mark()
+        """Open the generation that another process committed, if any; costs one stat call where there is none."""
+        mark = self._manifest_state()
         if mark == self._seen:
             return False
         changed = self.index.refresh()
         self._seen = mark
         if changed:
-            self._forget()
+            self._clear_caches()
         return changed
 
     def stats(self) -> dict[str, Any]:
+        """Facts about the index."""
         return {"name": self.name, **self.index.info(), "path": self.index.path.name}
 
-    # --- change, in the one thread that writes -----------------------------------------------------------------
+    # --- change, in the writer thread --------------------------------------------------------------------------
 
     def add(self, documents: Sequence[Document], *, upsert: bool) -> Change:
-        """Adds documents, all of them or none; they are on the disk when this returns."""
+        """Add documents, all or none; they are durable when this returns."""
         before = len(self.index)
-        with self.turns.in_bulk():
+        with self.batcher.low_priority():
             count = self.index.add(documents, upsert=upsert)
-        self._forget()
+        self._clear_caches()
         return Change(added=count, replaced=before + count - len(self.index))
 
     def delete(self, ids: Iterable[str]) -> Change:
+        """Delete documents by id, all or none."""
         count = self.index.delete(ids)
-        self._forget()
+        self._clear_caches()
         return Change(deleted=count)
 
     def rename(self, concept: int, label: str | None) -> None:
-        """Gives a concept the user's name; None gives it back its own."""
+        """Give a concept the user's label; None restores the lexicon's."""
         self.index.rename(concept, label)
-        self.memory.clear()
+        self.cache.clear()
 
     def close(self) -> None:
+        """Finish the changes that wait, and close the index."""
         self.writers.close()
         self.index.close()
 
-    def _forget(self) -> None:
-        self.memory.clear()
-        with self._lock:
-            self._views.clear()
+    def _clear_caches(self) -> None:
+        self.cache.clear()
+        self._views.clear()
 
-    def _mark(self) -> tuple[int, int, int]:
-        """Changes when the manifest is replaced."""
+    def _manifest_state(self) -> tuple[int, int, int]:
+        """Modification time, inode and size of the manifest: another commit changes them."""
         try:
             found = os.stat(self.index.path / MANIFEST)
         except FileNotFoundError:  # being replaced by a new build, or removed

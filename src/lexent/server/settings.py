@@ -13,7 +13,7 @@ from lexent.errors import InputError
 
 WRITE_KEY = "LEXENT_API_KEY"
 READ_KEY = "LEXENT_READ_KEY"
-SHORTEST_KEY = 16
+MIN_KEY_CHARS = 16
 """Characters that a key must have."""
 
 Access = Literal["none", "read", "write"]
@@ -55,9 +55,9 @@ class Keys:
 
     def __post_init__(self) -> None:
         for name, key in ((WRITE_KEY, self.write), (READ_KEY, self.read)):
-            if key is not None and (len(key) < SHORTEST_KEY or not key.isascii() or not key.isprintable()):
+            if key is not None and (len(key) < MIN_KEY_CHARS or not key.isascii() or not key.isprintable()):
                 raise InputError(
-                    f"the key in {name} has {len(key)} characters; a key has at least {SHORTEST_KEY}, all ASCII; "
+                    f"the key in {name} has {len(key)} characters; a key has at least {MIN_KEY_CHARS}, all ASCII; "
                     "make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
                 )
         if self.write is not None and self.write == self.read:
@@ -71,6 +71,7 @@ class Keys:
 
     @property
     def any(self) -> bool:
+        """Whether any key is needed."""
         return self.write is not None or self.read is not None
 
     def access(self, given: bytes | None) -> Access:

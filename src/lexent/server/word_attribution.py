@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.explain.alignment import Piece, align
 from lexent.explain.attribution import words
+from lexent.search.token_rows import of_text
 from lexent.server.bodies import WordsBody
-from lexent.server.served import Served
+from lexent.server.queries import checked, weighed
+from lexent.server.served import ServedIndex
 from lexent.types import Kind, Tokens, TokenShare
 
 if TYPE_CHECKING:
-    from lexent.explain.alignment import Piece
     from lexent.search.query import Query
     from lexent.search.view import View
 
-CONCEPTS = 40
+MAX_CONCEPTS = 40
 """Concepts of a hit whose words are given, the strongest ones."""
-SHOWN = 4
+CONCEPTS_PER_WORD = 4
 """Concepts that are given of each word of a document."""
 
 
@@ -48,38 +50,32 @@ class Coded:
 
 def coded(view: View, texts: Sequence[str], kind: Kind) -> list[Coded]:
     """The texts, encoded and coded as the index codes them."""
-    from lexent import pipeline
-
     recipe, encoder = view.recipe, view.encoder
     if recipe.level != "tokens" or not texts:
         return []
     tokens = encoder.tokenize(texts, kind=kind, specials=recipe.specials)
-    found: dict[int, Coded] = {}
-    for batch in pipeline.coded(texts, kind=kind, encoder=encoder, lexicon=view.lexicon, recipe=recipe):
-        codes = batch.codes
-        for place, text in enumerate(batch.positions.tolist()):
-            rows = slice(int(codes.offsets[place]), int(codes.offsets[place + 1]))
-            summed = recipe.pool == "sum" or (recipe.match == "maxsim" and kind == "query")
-            parts = (codes.ids[rows], codes.values[rows], summed, recipe.whole > 0)
-            found[text] = Coded(texts[text], tokens[text], *parts)
-    return [found[place] for place in range(len(texts))]
+    summed = recipe.pool == "sum" or (recipe.match == "maxsim" and kind == "query")
+    parts, order = view.pipeline.collect(texts, lambda batch: batch.codes, kind=kind)
+    rows = [of_text(codes, place) for codes in parts for place in range(len(codes.offsets) - 1)]
+    return [
+        Coded(text, own, rows[place].ids, rows[place].values, summed, recipe.whole > 0)
+        for text, own, place in zip(texts, tokens, order.tolist(), strict=True)
+    ]
 
 
-def coded_documents(served: Served, view: View, positions: Sequence[int]) -> list[Coded]:
+def coded_documents(served: ServedIndex, view: View, positions: Sequence[int]) -> list[Coded]:
     """The same for documents of the index; those that were asked for lately are not encoded again."""
     generation = view.manifest.generation
-    known = {position: served.memory.get(("coded", generation, position)) for position in positions}
+    known = {position: served.cache.get(("coded", generation, position)) for position in positions}
     fresh = [position for position, found in known.items() if found is None]
     texts = [document.content for document in view.documents.at(fresh)]
     for position, found in zip(fresh, coded(view, texts, "document"), strict=False):
-        known[position] = served.memory.put(("coded", generation, position), found)
-    return [known[position] for position in positions if known[position] is not None]
+        known[position] = served.cache.put(("coded", generation, position), found)
+    return [one for position in positions if (one := known[position]) is not None]
 
 
-def of_hits(served: Served, body: WordsBody) -> dict[str, Any]:
+def of_hits(served: ServedIndex, body: WordsBody) -> dict[str, Any]:
     """For the query and for some of its hits: the words that raised each of the concepts that they share."""
-    from lexent.server.searching import checked, weighed
-
     checked(body, served.limits)
     view = served.view(body.settings)
     query = weighed(view, body)
@@ -94,7 +90,7 @@ def of_hits(served: Served, body: WordsBody) -> dict[str, Any]:
     reply = []
     for (id, position), found in zip(places.items(), coded_documents(served, view, list(places.values())), strict=True):
         _, values = view.matcher.contributions(query, position)
-        strongest = [place for place in np.argsort(-np.abs(values), kind="stable")[:CONCEPTS] if values[place] != 0]
+        strongest = [place for place in np.argsort(-np.abs(values), kind="stable")[:MAX_CONCEPTS] if values[place] != 0]
         concepts = [int(query.ids[place]) for place in strongest]
         reply.append({"id": id, "concepts": [_side(view, found, concept) for concept in concepts]})
     return {"query": asked, "documents": reply}
@@ -102,8 +98,6 @@ def of_hits(served: Served, body: WordsBody) -> dict[str, Any]:
 
 def _aligned(view: View, query: Query, id: str, position: int) -> dict[str, Any]:
     """Where tokens are matched, a concept's words are those that the query's tokens found, by what they added."""
-    from lexent.explain.alignment import align
-
     text = view.documents.at([position])[0].content
     found: dict[int, dict[tuple[str, int, int], float]] = {}
     labels: dict[int, str] = {}
@@ -115,7 +109,7 @@ def _aligned(view: View, query: Query, id: str, position: int) -> dict[str, Any]
             shares[key] = shares.get(key, 0.0) + part.value
             labels[part.concept] = part.label
     totals = {concept: sum(shares.values()) for concept, shares in found.items()}
-    strongest = sorted(found, key=lambda concept: (-abs(totals[concept]), concept))[:CONCEPTS]
+    strongest = sorted(found, key=lambda concept: (-abs(totals[concept]), concept))[:MAX_CONCEPTS]
     concepts = [
         {
             "concept": concept,
@@ -140,7 +134,7 @@ def _whole_word(text: str, piece: Piece) -> tuple[str, int, int]:
     return text[start:stop], start, stop
 
 
-def behind(served: Served, view: View, query: str, position: int, concepts: Sequence[int]) -> list[dict[str, Any]]:
+def behind(served: ServedIndex, view: View, query: str, position: int, concepts: Sequence[int]) -> list[dict[str, Any]]:
     """The words behind some concepts, on both sides of a hit."""
     if view.recipe.level != "tokens" or not concepts:
         return []
@@ -156,7 +150,7 @@ def behind(served: Served, view: View, query: str, position: int, concepts: Sequ
     ]
 
 
-def of_document(served: Served, view: View, position: int) -> list[dict[str, Any]]:
+def of_document(served: ServedIndex, view: View, position: int) -> list[dict[str, Any]]:
     """The words of a document in order, each with the concepts that it raised most."""
     found = coded_documents(served, view, [position])
     if not found:
@@ -170,7 +164,7 @@ def of_document(served: Served, view: View, position: int) -> list[dict[str, Any
                 word[1][concept] = share.share
     reply = []
     for (start, stop), (token, raised) in sorted(rows.items()):
-        best = sorted(raised, key=lambda concept: (-raised[concept], concept))[:SHOWN]
+        best = sorted(raised, key=lambda concept: (-raised[concept], concept))[:CONCEPTS_PER_WORD]
         concepts = [{"id": one, "label": view.lexicon.label(one), "value": raised[one]} for one in best]
         reply.append({"token": token, "start": start, "stop": stop, "concepts": concepts})
     return reply

@@ -1,4 +1,4 @@
-"""Threads that do the work of requests, so many at once and no more; the event loop only passes things on."""
+"""A bounded thread pool for the work of requests; the event loop only dispatches."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ T = TypeVar("T")
 
 
 class Workers:
-    """Runs functions in threads. A place is taken until the function ends, also where nobody waits for it any more."""
+    """Runs functions in threads. A slot stays taken until its function ends, even when the request has timed out."""
 
     def __init__(self, *, threads: int, most: int, seconds: float | None, name: str = "lexent") -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._most, self._seconds = most, seconds
         self._lock = threading.Lock()
         self.busy = 0
-        """Functions that run or wait for a thread."""
+        """Functions that run or are queued."""
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What the function gives; an overload where all places are taken, a too-slow where it takes too long."""
+        """The result of the function; 429 where all slots are taken, 504 where it takes too long."""
         future = self.submit(work)
         waiting = asyncio.wrap_future(future)
         if self._seconds is None:
             return await asyncio.shield(waiting)
-        # Not wait_for: that takes a task more, and most work ends within a millisecond or two.
+        # Not wait_for: it creates one more task, and most requests end within two milliseconds.
         timer = asyncio.get_running_loop().call_later(self._seconds, self._late, waiting, self._seconds)
         try:
             return await waiting
@@ -37,6 +37,7 @@ class Workers:
             timer.cancel()
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Queue a function; 429 where all slots are taken."""
         with self._lock:
             if self.busy >= self._most:
                 raise problems.overloaded(f"{self.busy} requests are being worked on, which is as many as may be")
@@ -50,7 +51,7 @@ class Workers:
         return future
 
     def close(self) -> None:
-        """Waits for what runs; what has not begun is not done."""
+        """Wait for running functions; queued ones are cancelled."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _leave(self, _: object = None) -> None:

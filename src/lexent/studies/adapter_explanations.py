@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from lexent import lexicon as lexicons
+from lexent import recipes
+from lexent.adapters.adapter import unit
+from lexent.adapters.changes import Structure, change_of, explain_query, lift
+from lexent.adapters.corpus import AdaptedCorpus
+from lexent.adapters.directions import Directions, Table, telling_words
 from lexent.errors import InputError, NotFoundError
 from lexent.evaluation.baselines import pooled
 from lexent.evaluation.collections import Collection
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.evaluation.systems import LexiconLike
 
-SOME = 100
+COMMON_CHANGE_QUERIES = 100
 """Queries that say which change is common to all."""
 
 
@@ -46,6 +52,7 @@ class Explained:
     """Document id to the change of its own vector by the projector and the query, in the first table."""
 
     def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
         from dataclasses import asdict
 
         change = self.change.to_json()
@@ -73,8 +80,6 @@ class Explainer:
         lexicon: LexiconLike = None,
         progress: Progress | None = None,
     ) -> None:
-        from lexent.adapters.corpus import AdaptedCorpus
-
         adapter.check(encoder)
         self.collection, self.adapter, self.encoder = collection, adapter, encoder
         self._lexicon, self._progress = lexicon, progress
@@ -85,15 +90,10 @@ class Explainer:
 
     def table(self, name: str) -> Directions:
         """concepts, words or tokens."""
-        from lexent.adapters.directions import Directions, Table, telling_words
-
         if name not in get_args(Table):
             raise NotFoundError(f'no table "{name}"; what a change can be read with: {", ".join(get_args(Table))}')
         if name not in self._tables:
             if name == "concepts":
-                from lexent import lexicon as lexicons
-                from lexent import recipes
-
                 chosen = lexicons.load(self._lexicon, recipe=recipes.get("clsr-efficient"))
                 chosen.check(self.encoder, level="pooled")
                 self._tables[name] = Directions.of_concepts(chosen)
@@ -116,9 +116,6 @@ class Explainer:
         view: View = "effective",
     ) -> Explained:
         """What the adapter does to a query: its own change, and what becomes of the best documents and of one more."""
-        from lexent.adapters.adapter import unit
-        from lexent.adapters.changes import Structure, change_of, explain_query, lift
-
         if k < 1 or names < 1 or not by:
             raise InputError(f"{k} documents, {names} names and {len(by)} tables were asked for; allowed: 1 or more")
         ids = [each.id for each in self.collection.documents]
@@ -149,13 +146,11 @@ class Explainer:
 
     def common(self) -> Rows:
         """float32[dim]: the mean change of the collection's queries, of 100 of them where it has more."""
-        from lexent.adapters.changes import change_of
-
         if self._common is None:
             vectors = pooled(
                 self.encoder, list(self.collection.queries.values()), kind="query", progress=self._progress
             )
-            drawn = vectors[:: max(1, len(vectors) // SOME)][:SOME]
+            drawn = vectors[:: max(1, len(vectors) // COMMON_CHANGE_QUERIES)][:COMMON_CHANGE_QUERIES]
             changes = [change_of(self.adapter, self.corpus.query(vector)) for vector in drawn]
             self._common = np.mean(changes, axis=0).astype(np.float32)
         return self._common

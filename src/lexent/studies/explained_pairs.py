@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.evaluation import perturbed
-from lexent.evaluation.baselines import CHUNK
+from lexent.evaluation.baselines import SCORES_PER_CHUNK
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.nearest import nearest
 from lexent.evaluation.pooling import pooling_of, unit
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import self_matches
 from lexent.evaluation.systems import Latent
+from lexent.indexing.segment import Codes
+from lexent.studies import perturbed
+from lexent.studies.nearest import nearest
 from lexent.types import Kind
 
 if TYPE_CHECKING:
-    from lexent.evaluation.perturbed import DenseText, Side
+    from lexent.studies.perturbed import DenseText, Side
 
-RIVALS = 20_000
+MAX_RANKED_DOCUMENTS = 20_000
 """Up to so many documents, ranks are counted among all; in larger collections among the best of each query."""
-BEST = 1_000
+BEST_DOCUMENTS = 1_000
 """How many those are."""
 
 
@@ -54,15 +55,13 @@ class Pairs:
         progress: Progress | None = None,
     ) -> None:
         """dense: the encoder's vectors of documents and of queries, as it gives them."""
-        from lexent.indexing.segment import Codes
-
         self.collection, self.system, self.target = collection, system, target
         self.texts: dict[Kind, list[str]] = {"document": collection.texts, "query": list(collection.queries.values())}
         self.states: dict[Kind, NDArray[np.float32]] = {"document": dense[0], "query": dense[1]}
         documents = system.pooled(collection.texts, kind="document", progress=progress)
         self.searcher = system.searcher(collection, progress=progress)
         self.queries = self.searcher.query_weights(system.queries(collection, progress=progress))
-        self.found = self.searcher.top_weighted(self.queries, BEST + 1).positions
+        self.found = self.searcher.top_weighted(self.queries, BEST_DOCUMENTS + 1).positions
         self.nearest = self._nearest()
         self.ids = list(collection.queries)
         self.own = self_matches(collection)
@@ -125,7 +124,7 @@ class Pairs:
     def _rivals(self, best: NDArray[np.int64], target: int) -> tuple[NDArray[np.int64], int]:
         """Positions of the documents that ranks are counted among, and where the target is among them."""
         n = len(self.collection.documents)
-        if n <= RIVALS:
+        if n <= MAX_RANKED_DOCUMENTS:
             return np.arange(n), target
         positions = np.union1d(best[best >= 0], [target])
         return positions, int(np.searchsorted(positions, target))
@@ -175,8 +174,8 @@ class Pairs:
     def _nearest(self) -> NDArray[np.int64]:
         """The best documents of dense retrieval, where ranks are counted among them."""
         documents, queries = self.states["document"], self.states["query"]
-        if len(documents) <= RIVALS:
+        if len(documents) <= MAX_RANKED_DOCUMENTS:
             return np.zeros((len(queries), 0), np.int64)
-        block = max(1, CHUNK // max(len(queries), 1))
+        block = max(1, SCORES_PER_CHUNK // max(len(queries), 1))
         blocks = (unit(documents[start : start + block]) for start in range(0, len(documents), block))
-        return nearest(unit(queries), blocks, k=BEST)[0]
+        return nearest(unit(queries), blocks, k=BEST_DOCUMENTS)[0]

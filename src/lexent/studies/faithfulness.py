@@ -21,14 +21,16 @@ from lexent.errors import InputError
 from lexent.evaluation import baselines
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection, load
-from lexent.evaluation.perturbed import Seen
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Bench, EncoderLike, Latent, LexiconLike
 from lexent.recipes import Recipe
+from lexent.studies.explained_pairs import MAX_RANKED_DOCUMENTS, Pairs
+from lexent.studies.perturbed import Seen
 from lexent.types import Kind
+from lexent.undefined import mean, plain
 
 if TYPE_CHECKING:
-    from lexent.evaluation.pairs import Pair, Pairs
+    from lexent.studies.explained_pairs import Pair, Pairs
 
 Target = Literal["top", "gold"]
 Order = Literal["explained", "random", "weakest", "any"]
@@ -88,6 +90,8 @@ class Faithfulness:
 
 @dataclass(frozen=True, slots=True)
 class FaithfulnessReport:
+    """Whether documents fall when the concepts that explain them are taken away."""
+
     collection: str
     split: str
     encoder: str
@@ -100,7 +104,9 @@ class FaithfulnessReport:
     recipes: tuple[Faithfulness, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Plain values for json.dumps; None where a measure is not defined."""
+        found: dict[str, Any] = plain(asdict(self))
+        return found
 
 
 def faithfulness(
@@ -109,7 +115,7 @@ def faithfulness(
     recipe: str | Recipe | Sequence[str | Recipe] = "latent-terms",
     lexicon: LexiconLike = None,
     encoder: EncoderLike = None,
-    split: str = "test",
+    split: str | None = None,
     target: Target = "top",
     queries: int = 200,
     draws: int = 5,
@@ -125,8 +131,6 @@ def faithfulness(
         raise InputError(f'target is "{target}"; allowed: {", ".join(get_args(Target))}')
     if queries < 1 or draws < 1:
         raise InputError(f"queries is {queries} and draws is {draws}; allowed: 1 or more")
-    from lexent.evaluation.pairs import RIVALS, Pairs
-
     whole = load(collection, split=split)
     bench = Bench(encoder=encoder, lexicon=lexicon)
     asked = [recipe] if isinstance(recipe, str | Recipe) else list(recipe)
@@ -143,7 +147,7 @@ def faithfulness(
         split=whole.split,
         encoder=bench.encoder.id,
         target=target,
-        rivals=min(len(whole.documents), RIVALS),
+        rivals=min(len(whole.documents), MAX_RANKED_DOCUMENTS),
         draws=draws,
         shares=SHARES,
         first=FIRST,
@@ -171,7 +175,7 @@ def _study(
         recipe=system.name,
         lexicon=system.lexicon.name,
         pairs=len(sizes),
-        concepts=float(np.mean(sizes)) if sizes else 0.0,
+        concepts=mean(sizes),
         trials=tuple(_trial(key, found) for key, found in seen.items()),
         note=pairs.note,
     )

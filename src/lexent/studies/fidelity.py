@@ -10,26 +10,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders import DEFAULT
 from lexent.errors import InputError
 from lexent.evaluation import baselines
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection, load
-from lexent.evaluation.maxsim_theory import Theory, theory
-from lexent.evaluation.nearest import nearest, spearman
 from lexent.evaluation.pooling import pooling_of, unit
 from lexent.evaluation.progress import Progress
-from lexent.evaluation.rebuilt import Tally, pooled_blocks, token_rebuilt
 from lexent.evaluation.runs import from_top
 from lexent.evaluation.systems import EncoderLike
 from lexent.lexicon import lexicon as lexicons
+from lexent.models import load_encoder
+from lexent.studies.maxsim_theory import Theory, theory
+from lexent.studies.nearest import nearest, spearman
+from lexent.studies.rebuilt import Tally, pooled_blocks, token_rebuilt
+from lexent.studies.sampling import sampled
 from lexent.types import Level
+from lexent.undefined import mean, plain, ratio
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
 
 MEASURES = ("nDCG@10", "R@100")
-SAMPLE = 1_000
+SAMPLED_DOCUMENTS = 1_000
 """Documents whose token states are looked at; more are sampled."""
 RANKED = (500, 50_000)
 """Queries and documents whose whole rankings are compared; more are sampled."""
@@ -56,7 +60,7 @@ class Fidelity:
     p_values: dict[str, float]
     """Paired t-test against dense retrieval, over queries."""
     spearman: float | None
-    """Rank correlation of whole rankings with those of dense retrieval; mean over queries."""
+    """Rank correlation of whole rankings with those of dense retrieval; mean over queries for which it is defined."""
     theory: Theory | None = None
     """Of a lexicon for MaxSim: how far its products are from those of states, and what bounds that."""
 
@@ -76,7 +80,9 @@ class FidelityReport:
     """What was sampled or left out."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Plain values for json.dumps; None where a measure is not defined."""
+        found: dict[str, Any] = plain(asdict(self))
+        return found
 
 
 def fidelity(
@@ -86,8 +92,8 @@ def fidelity(
     k: Sequence[int] = (),
     encoder: EncoderLike = None,
     measures: str | Sequence[str] = MEASURES,
-    split: str = "test",
-    sample: int = SAMPLE,
+    split: str | None = None,
+    sample: int = SAMPLED_DOCUMENTS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> FidelityReport:
@@ -97,15 +103,13 @@ def fidelity(
     quarter, a half and all of what the lexicon was trained with where none is given. sample: documents whose token
     states are looked at (judged ones first), where the collection has more; pooled states are all looked at.
     """
-    from lexent import encoders
-
     wanted = scoring.parse(measures)
     if any(each < 1 for each in k):
         raise InputError(f"k is {', '.join(map(str, k))}; allowed: 1 or more")
     if sample < 1:
         raise InputError(f"sample is {sample}; allowed: 1 or more")
     given = _lexicons(lexicon, encoder)
-    model = encoders.load(given[0].encoder_id if encoder is None else encoder)
+    model = load_encoder(given[0].encoder_id if encoder is None else encoder)
     for each in given:
         each.check(model)
     whole = load(collection, split=split)
@@ -131,7 +135,8 @@ def fidelity(
             found = _tokens(part, each, model, ks=ks, dense=beside, notes=notes, progress=progress)
             if each.info.match == "maxsim":
                 checked = theory(part, each, model, ks=ks, seed=seed, progress=progress)
-                found = [replace(row, theory=one) for row, one in zip(found, checked, strict=True)]
+                if checked:
+                    found = [replace(row, theory=one) for row, one in zip(found, checked, strict=True)]
             rows += found
     if not rows:
         raise InputError("; ".join(notes))
@@ -144,26 +149,6 @@ def fidelity(
         dense=dense.scores.means,
         rows=tuple(rows),
         notes=tuple(dict.fromkeys(notes)),
-    )
-
-
-def sampled(collection: Collection, *, documents: int, seed: int, queries: int = 1000) -> Collection:
-    """At most so many of its queries and documents: those judged relevant first, then any; itself where it is small."""
-    if len(collection.documents) <= documents:
-        return collection
-    random = np.random.default_rng(seed)
-    names = list(collection.queries)
-    kept = names if len(names) <= queries else [names[at] for at in np.sort(random.permutation(len(names))[:queries])]
-    qrels = {query: collection.qrels[query] for query in kept}
-    relevant = {id for judged in qrels.values() for id, grade in judged.items() if grade > 0}
-    first = [at for at, document in enumerate(collection.documents) if document.id in relevant]
-    others = random.permutation(np.setdiff1d(np.arange(len(collection.documents)), first))
-    chosen = np.sort(np.concatenate([first, others[: max(documents - len(first), 0)]]).astype(np.int64))
-    return replace(
-        collection,
-        documents=[collection.documents[at] for at in chosen],
-        queries={query: collection.queries[query] for query in kept},
-        qrels=qrels,
     )
 
 
@@ -228,8 +213,8 @@ def _pooled(
     if len(d) < len(dense.documents) or len(q) < len(queries):
         notes.append(f"rank correlation over {len(q):,} queries and {len(d):,} documents, drawn at random")
     made = np.concatenate(list(pooled_blocks(dense.documents[d], lexicon, k=k, tally=None, block=dense.block)))
-    alike = spearman((unit(dense.queries[q]), queries[q]), (unit(dense.documents[d]), made))
-    return _result(collection, lexicon, k, (on_documents, on_queries), (positions, scores), float(alike.mean()), dense)
+    alike = mean(spearman((unit(dense.queries[q]), queries[q]), (unit(dense.documents[d]), made)))
+    return _result(collection, lexicon, k, (on_documents, on_queries), (positions, scores), alike, dense)
 
 
 def _tokens(
@@ -259,7 +244,7 @@ def _tokens(
             top = nearest(queries[k].rows, [documents[k].rows], k=_depth(dense.measures) + 1)
             q = slice(0, RANKED[0])
             sides = (unit(dense.queries[q]), queries[k].rows[q]), (unit(dense.documents), documents[k].rows)
-            alike = float(spearman(*sides).mean())
+            alike = mean(spearman(*sides))
         found.append(_result(collection, lexicon, k, tallies, top, alike, dense))
     return found
 
@@ -287,10 +272,7 @@ def _result(
         queries=tallies[1].to_dict(),
         dense=reference.means,
         measures=scores.means,
-        kept={
-            name: value / reference.means[name] if reference.means[name] else 0.0
-            for name, value in scores.means.items()
-        },
+        kept={name: ratio(value, reference.means[name]) for name, value in scores.means.items()},
         p_values={
             name: scoring.p_value(values, reference.per_query[name]) for name, values in scores.per_query.items()
         },
@@ -299,14 +281,12 @@ def _result(
 
 
 def _lexicons(given: Any, encoder: EncoderLike) -> list[Lexicon]:
-    from lexent import encoders
-
     if given is not None:
         several = [given] if isinstance(given, str | Path) or not isinstance(given, Sequence) else list(given)
         return [lexicons.load(each) for each in several]
     known = [lexicons.load(name) for name in lexicons.shipped()]
-    wanted = encoders.DEFAULT if encoder is None else None
-    fingerprint = None if encoder is None else encoders.load(encoder).fingerprint
+    wanted = DEFAULT if encoder is None else None
+    fingerprint = None if encoder is None else load_encoder(encoder).fingerprint
     found = [each for each in known if each.encoder_id == wanted or each.encoder_fingerprint == fingerprint]
     if not found:
         raise InputError("no shipped lexicon is for this encoder; name one: --lexicon DIR, or train one: lexent train")
@@ -320,7 +300,7 @@ def _usual(lexicon: Lexicon) -> list[int]:
 
 def _block(n_queries: int) -> int:
     """Documents at a time: no more than some 30 million scores are held."""
-    return max(1, min(baselines.CHUNK // max(n_queries, 1), 1 << 16))
+    return max(1, min(baselines.SCORES_PER_CHUNK // max(n_queries, 1), 1 << 16))
 
 
 def _known(lexicon: Lexicon, ks: Sequence[int], notes: list[str]) -> list[int]:

@@ -13,12 +13,12 @@ from itertools import combinations
 
 from lexent.errors import InputError
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.limit_words import ENDINGS, FIRST_NAMES, STEMS, THINGS
+from lexent.studies.limit_words import ENDINGS, FIRST_NAMES, STEMS, THINGS
 from lexent.types import Document
 
 RELEVANT = 46
 PAIRS = RELEVANT * (RELEVANT - 1) // 2
-LIKES = RELEVANT - 1
+LIKES_PER_PERSON = RELEVANT - 1
 """Things that each person likes: a relevant one shares one of them with each of the 45 others."""
 
 
@@ -48,7 +48,7 @@ def limit(documents: int = 1000, *, seed: int = 0) -> Collection:
     queries = {f"q{number:04}": f"Who likes {thing}?" for number, thing in enumerate(asked)}
     qrels = {query: {relevant[person]: 1 for person in pair} for query, pair in zip(queries, pairs, strict=True)}
     while len(found) < documents:
-        found.append(_document(next(names), dice.sample(others, LIKES)))
+        found.append(_document(next(names), dice.sample(others, LIKES_PER_PERSON)))
     return Collection(f"limit-{documents}", found, queries, qrels)
 
 

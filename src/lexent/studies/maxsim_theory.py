@@ -19,11 +19,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.evaluation.analyses.table import Table
+from lexent.encoders.encoder import encode
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.pooling import unit
 from lexent.evaluation.progress import Progress, counter
+from lexent.studies.analyses.table import Table
+from lexent.studies.nearest import rank_correlation
+from lexent.studies.sampling import sampled
 from lexent.types import Kind, RowCodes, States
+from lexent.undefined import mean, ratio, shown
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -31,9 +35,9 @@ if TYPE_CHECKING:
 
 TEXTS = {"query": 30, "document": 60}
 """Texts whose tokens are compared."""
-PAIRS = 2000
+TOKEN_PAIRS = 2000
 """Pairs of tokens: half at random, half of a query's token and the most like it in a document."""
-STEP = 128
+PAIRS_PER_STEP = 128
 """Pairs whose directions are held at a time."""
 
 Spread = dict[str, float]
@@ -93,11 +97,11 @@ class Theory:
             f"the bound is {times:,.1f} times the mean distortion of a pair, {self.bound / most:,.1f} times the largest"
         )
         useless = bound > 2 * scores
-        told = "for MaxSim it is {:.1f}, where the scores of a query's documents spread by {:.2f}: {}".format(
+        compared = "for MaxSim it is {:.1f}, where the scores of a query's documents spread by {:.2f}: {}".format(
             bound, scores, "it holds, and says nothing about their order" if useless else "it says something of order"
         )
         larger = "directions" if self.overlap["mean"] > self.rebuilding["mean"] else "rebuilding"
-        return f"{loose}; {told}; more of the distortion is of {larger}"
+        return f"{loose}; {compared}; more of the distortion is of {larger}"
 
 
 def tables(found: Sequence[Theory]) -> list[Table]:
@@ -127,7 +131,7 @@ def tables(found: Sequence[Theory]) -> list[Table]:
             ("MaxSim", maxsim["distortion"], maxsim["bound"], maxsim["within"], maxsim["spearman"]),
         ):
             cells = observed["mean"], observed["p95"], observed["largest"], bound, f"{within:.1%}"
-            seen.append((*name, what, *cells, "" if alike is None else f"{alike:.3f}"))
+            seen.append((*name, what, *cells, shown(alike, ".3f")))
     first = found[0]
     drawn = f"{first.tokens:,} tokens of {first.queries} queries and {first.documents} documents, {first.pairs:,} pairs"
     return [
@@ -161,18 +165,18 @@ def theory(
     encoder: Encoder,
     *,
     ks: Sequence[int],
-    pairs: int = PAIRS,
+    pairs: int = TOKEN_PAIRS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[Theory]:
     """The bound and what is observed, for each k, on tokens of some queries and of documents (judged ones first)."""
-    from lexent.evaluation.fidelity import sampled
-
     few = sampled(collection, documents=TEXTS["document"], queries=TEXTS["query"], seed=seed)
     asked = list(few.queries.values())[: TEXTS["query"]]
     texts = few.texts[: TEXTS["document"]]
     queries = _encoded(encoder, asked, kind="query", progress=progress)
     documents = _encoded(encoder, texts, kind="document", progress=progress)
+    if not len(queries.values) or not len(documents.values):  # nothing but empty texts
+        return []
     most = max(ks)
     coded = [lexicon.codes(states, k=most) for states in (queries, documents)]
     found = []
@@ -188,7 +192,7 @@ def check(
     codes: tuple[RowCodes, RowCodes],
     *,
     k: int,
-    pairs: int = PAIRS,
+    pairs: int = TOKEN_PAIRS,
     seed: int = 0,
 ) -> Theory:
     """Of given states of queries and of documents and their codes."""
@@ -292,12 +296,10 @@ def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _encoded(encoder: Encoder, texts: Sequence[str], *, kind: Kind, progress: Progress | None) -> States:
-    from lexent.encoders.encoder import encode
-
     advance = counter(progress, "pairs of tokens", kind=kind, total=len(texts))
     found = encode(encoder, texts, kind=kind)
     advance(len(texts))
-    return found
+    return States(found.values, np.unique(found.offsets))  # texts without tokens have no pairs
 
 
 def _drawn(
@@ -320,8 +322,8 @@ def _directions(
     """For each pair the norm of D D^T - 1 on its active latents; and all |<d_u, d_v>| of different ones."""
     directions = lexicon.sae.decoder_rows
     delta, coherence = np.zeros(len(rows)), []
-    for start in range(0, len(rows), STEP):
-        part = slice(start, start + STEP)
+    for start in range(0, len(rows), PAIRS_PER_STEP):
+        part = slice(start, start + PAIRS_PER_STEP)
         left, right = ours.ids[rows[part]], theirs.ids[columns[part]]
         gram = np.matmul(directions[left], directions[right].transpose(0, 2, 1))
         active = (ours.values[rows[part]] > 0)[:, :, None] & (theirs.values[columns[part]] > 0)[:, None, :]
@@ -366,15 +368,13 @@ def _summed(products: NDArray[Any], ours: NDArray[np.int64], theirs: NDArray[np.
 
 
 def _alike(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    from scipy.stats import rankdata
-
-    return float(np.mean([_correlation(rankdata(a), rankdata(b)) for a, b in zip(left, right, strict=True)]))
+    """The mean rank correlation of rows; undefined where it is for all of them."""
+    return mean(rank_correlation(a, b) for a, b in zip(left, right, strict=True))
 
 
 def _correlation(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
     left, right = left - left.mean(), right - right.mean()
-    lengths = np.sqrt((left @ left) * (right @ right))
-    return float(left @ right / lengths) if lengths > 0 else 0.0
+    return ratio(float(left @ right), float(np.sqrt((left @ left) * (right @ right))))
 
 
 def _spread(values: NDArray[Any]) -> Spread:

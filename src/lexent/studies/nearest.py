@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lexent.undefined import ratio
 
 
 def nearest(
@@ -35,15 +38,20 @@ def spearman(
     documents: tuple[NDArray[np.float32], NDArray[np.float32]],
 ) -> NDArray[np.float64]:
     """float64[n_queries]: the rank correlation of all documents' scores by one pair of matrices and by the other."""
-    from scipy.stats import rankdata
-
     found = np.zeros(len(queries[0]))
     for row in range(len(found)):
-        left, right = (rankdata(vectors @ query[row]) for query, vectors in zip(queries, documents, strict=True))
-        left, right = left - left.mean(), right - right.mean()
-        lengths = np.sqrt((left @ left) * (right @ right))
-        found[row] = left @ right / lengths if lengths > 0 else 0.0
+        left, right = (vectors @ query[row] for query, vectors in zip(queries, documents, strict=True))
+        found[row] = rank_correlation(left, right)
     return found
+
+
+def rank_correlation(left: NDArray[Any], right: NDArray[Any]) -> float:
+    """Spearman's, with mean ranks for ties. Undefined where one side has only ties, or a single value."""
+    from scipy.stats import rankdata
+
+    a, b = rankdata(left), rankdata(right)
+    a, b = a - a.mean(), b - b.mean()
+    return ratio(float(a @ b), float(np.sqrt((a @ a) * (b @ b))))
 
 
 def _all(found: NDArray[np.float32]) -> NDArray[np.int64]:

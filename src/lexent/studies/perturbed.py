@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders.encoder import encode
 from lexent.evaluation.pooling import Pooling, unit, weights
 from lexent.types import Kind, RowCodes, States
 
@@ -56,9 +57,11 @@ class IndexQuery:
     target: int
 
     def without(self, masks: Masks) -> Seen:
+        """Scores and ranks when the masked concepts are taken away."""
         return placed((masks * self.weights) @ self.rivals.T, self.target, found_above=0.0)
 
     def alone(self, masks: Masks) -> Seen:
+        """Scores and ranks when only the masked concepts are left."""
         return self.without(masks)
 
 
@@ -74,11 +77,13 @@ class IndexDocument:
     target: int
 
     def without(self, masks: Masks) -> Seen:
+        """Scores and ranks when the masked concepts are taken away."""
         scores = np.tile(self.rivals, (len(masks), 1))
         scores[:, self.target] = masks @ self.parts
         return placed(scores, self.target, found_above=0.0)
 
     def alone(self, masks: Masks) -> Seen:
+        """Scores and ranks when only the masked concepts are left."""
         return self.without(masks)
 
 
@@ -101,28 +106,36 @@ class DenseText:
 
 @dataclass(frozen=True, slots=True)
 class DenseQuery:
+    """A query whose vector loses concepts, for a dense retriever."""
+
     text: DenseText
     rivals: NDArray[np.float32]  # [n_rivals, d_in], documents of length 1; the target is among them
     target: int
 
     def without(self, masks: Masks) -> Seen:
+        """Scores and ranks when the masked concepts are taken away."""
         return placed(self.text.taken(masks) @ self.rivals.T, self.target)
 
     def alone(self, masks: Masks) -> Seen:
+        """Scores and ranks when only the masked concepts are left."""
         return placed(self.text.given(masks) @ self.rivals.T, self.target)
 
 
 @dataclass(frozen=True, slots=True)
 class DenseDocument:
+    """A document whose vector loses concepts, for a dense retriever."""
+
     text: DenseText
     query: NDArray[np.float32]  # [d_in], of length 1
     rivals: NDArray[np.float32]  # [n_rivals], cosines; the target is among them
     target: int
 
     def without(self, masks: Masks) -> Seen:
+        """Scores and ranks when the masked concepts are taken away."""
         return self._seen(self.text.taken(masks))
 
     def alone(self, masks: Masks) -> Seen:
+        """Scores and ranks when only the masked concepts are left."""
         return self._seen(self.text.given(masks))
 
     def _seen(self, vectors: NDArray[np.float32]) -> Seen:
@@ -156,8 +169,6 @@ def dense_text(
     pooling: how token states become one vector; a recipe over pooled states needs none.
     """
     import torch
-
-    from lexent.encoders.encoder import encode
 
     if recipe.level == "pooled":
         rows, share = state[None, :], np.ones(1, np.float32)

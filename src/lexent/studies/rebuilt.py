@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from lexent.evaluation.pooling import Pooling, cosines, unit, weights
 from lexent.evaluation.progress import Progress, counter
 from lexent.types import Kind, RowCodes, States
+from lexent.undefined import UNDEFINED, ratio
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+EQUAL_STATES_SPREAD = 1e-10
+"""States whose spread is at most this share of their squares are equal but for rounding in float32."""
 
 
 @dataclass(slots=True)
@@ -39,6 +42,7 @@ class Tally:
         self.live = np.zeros(self.size, np.bool_)
 
     def add(self, states: NDArray[np.float32], made: NDArray[np.float32], codes: RowCodes) -> None:
+        """Count the states of a batch."""
         self.n += len(states)
         self.error += float(np.square(states - made, dtype=np.float64).sum())
         self.square += float(np.square(states, dtype=np.float64).sum())
@@ -52,19 +56,19 @@ class Tally:
 
     @property
     def nmse(self) -> float:
-        """The squared error over that of a guess that knows only the mean."""
+        """The squared error over that of a guess that knows only the mean. Undefined for one state, or equal ones."""
         spread = self.square - float(np.square(self.total).sum()) / max(self.n, 1)
-        return self.error / spread if spread > 1e-12 else 0.0
+        return self.error / spread if self.n > 1 and spread > EQUAL_STATES_SPREAD * self.square else UNDEFINED
 
     def to_dict(self) -> dict[str, Any]:
-        n = max(self.n, 1)
+        """The values as a dict, for JSON."""
         reached = np.cumsum(self.active)
         spread = {f"p{round(100 * at)}": int(np.searchsorted(reached, at * self.n)) for at in QUANTILES}
-        mean = float(np.arange(len(self.active)) @ self.active) / n
+        mean = ratio(float(np.arange(len(self.active)) @ self.active), self.n)
         return {
             "states": self.n,
             "nmse": self.nmse,
-            "cosine": self.cosine / n,
+            "cosine": ratio(self.cosine, self.n),
             "active": {"mean": mean, **spread},
             "live": int(self.live.sum()),
         }

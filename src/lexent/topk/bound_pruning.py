@@ -1,8 +1,8 @@
-"""The search of a chunk by hopes: what each of its documents can get at most is added up, and few of them are scored.
+"""Top-k of one chunk: filter documents by 8-bit upper bounds, then score the survivors exactly.
 
-Lists that few documents are in are added to scores, but those that can add next to nothing; of long lists it is asked
-which documents are in them, and how strongly (see `lexent.indexing.hopes`). Documents that can reach the score to reach
-are chosen. They are then looked up in one list after the other, and given up as soon as they cannot.
+Short posting lists are accumulated, except those that can add next to nothing. Long lists are not read: their bitmaps
+and code tables give each document an upper bound (see `upper_bounds`). Documents whose bound reaches the threshold are
+candidates. They are probed in one list after the other, and dropped as soon as they cannot reach the threshold.
 """
 
 from __future__ import annotations
@@ -11,132 +11,151 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import hopes
-from lexent.indexing.adding import sums_from
-from lexent.indexing.bits import WIDE, at_least, fetch, trailing_zeros
-from lexent.indexing.hopes import Hoped, hope_of
-from lexent.indexing.packing import DENSE, EVERY
-from lexent.indexing.reading import look_up, scan
-from lexent.indexing.workspace import DAMAGED, Asked, Chunk, Scratch
+from lexent.indexing.postings.descriptor import ENCODING, ENTRIES, START
+from lexent.indexing.postings.packing import BITMAP, CODE_ARRAY
+from lexent.indexing.postings.simd import AVX512, bytes_at_least, prefetch, trailing_zeros
+from lexent.topk import upper_bounds
+from lexent.topk.maxscore import suffix_sums
+from lexent.topk.posting_lists import accumulate, score_candidates
+from lexent.topk.upper_bounds import UpperBounds, score_bound
+from lexent.topk.workspace import AGGRESSIVENESS, DAMAGED, THRESHOLD, Chunk, QueryTerms, Workspace
 
-SHARE = 0.05
-"""Thin lists are read until the rest could add this share of the score to reach."""
-FAINT = 0.01
-"""Of long lists that can add this share of the score to reach, documents are asked."""
-STRONG = 0.003 if WIDE else 0.012
-"""Of those with bitmaps that can add this share on average over all documents, it is asked how strongly they are in it;
-of the longest always."""
-GUESS = 0.28
-"""The score to reach in a first chunk, as a share of what all lists could add. Nothing hangs on it but time."""
-SPAN = 204
-"""The score to reach, in units of hope."""
-SEEDS = 24
-"""So many documents, or 5/4 k if more, are scored at first, for a score to reach that is no guess."""
-FEW = 70
-"""Where fewer documents than this were chosen in a chunk, fewer lists are asked how strongly in the next one."""
-CROWD = 1000
-"""Where more than this, or 4 k if more, can reach the score, all is done again with smaller shares."""
-FETCHED = 512
-"""Entries of a list that are asked for while the one before is read."""
-CARE = 64
-"""What the state begins with in its last place: shares are multiplied by that over this."""
+RESIDUAL_SHARE = 0.05
+"""Stop accumulating short lists once the rest could add at most this share of the threshold."""
+NEGLIGIBLE_SHARE = 0.01
+"""Long lists whose upper bound is below this share of the threshold add no bounds to documents."""
+CODE_TABLE_SHARE = 0.003 if AVX512 else 0.012
+"""Long lists whose upper bound, averaged over all documents, is at least this share of the threshold add bounds by
+code; others add their maximum. Lists with a code for each document always add bounds by code."""
+INITIAL_THRESHOLD_SHARE = 0.28
+"""The threshold assumed in the first chunk, as a share of the sum of all upper bounds. It affects speed only."""
+THRESHOLD_UNITS = 204
+"""The threshold in units of the quantised upper bounds."""
+MIN_SEEDS = 24
+"""This many documents, or 5/4 k if that is more, are scored to replace an assumed threshold by a true one."""
+FEW_CANDIDATES = 70
+"""With fewer candidates than this in a chunk, pruning is less exact and cheaper in the next one; with more than four
+times as many, more exact."""
+MAX_CANDIDATES = 1000
+"""With more candidates than this, and than 4 k, the bounds are computed again with smaller shares."""
+PREFETCHED_ENTRIES = 512
+"""Entries of the next list that are prefetched while a list is read."""
+NEUTRAL_AGGRESSIVENESS = 64
+"""The initial pruning aggressiveness in the state. The shares are multiplied by the aggressiveness over this."""
 
 
 @njit(cache=True, nogil=True)
 def search(
-    here: Chunk, asked: Asked, live: NDArray[np.bool_], k: int, state: NDArray[np.int64], scratch: Scratch
+    chunk: Chunk,
+    terms: QueryTerms,
+    live: NDArray[np.bool_],
+    k: int,
+    state: NDArray[np.int64],
+    workspace: Workspace,
 ) -> int:
-    """Chooses the documents of a chunk that may be among the best, with their scores: how many? Or DAMAGED.
+    """Finds the documents of a chunk that may be among the k best; returns how many, or DAMAGED.
 
-    Scores are left in the scratch; the score to reach is raised in the state.
+    Documents and exact scores are left in the workspace's candidates. Raises the threshold in the state.
     """
-    # Counts are no literals here and below: Numba would compile what they are passed to once more for those.
-    care, done, bounds = state[2] / CARE, np.int64(0), asked.bounds
-    # What the score to reach may become: a guess, where nothing is known of it.
-    goal = state[1] if state[1] > 1 else np.int64(GUESS * bounds.sum()) + 1
-    thin, long = _sort(asked)
+    # Counts are no literals here and below: Numba would compile the functions they are passed to once more for those.
+    aggressiveness, n_accumulated = state[AGGRESSIVENESS] / NEUTRAL_AGGRESSIVENESS, np.int64(0)
+    # The threshold, or where it is not known yet, a guess of it.
+    guess = np.int64(INITIAL_THRESHOLD_SHARE * terms.upper_bounds.sum()) + 1
+    target = state[THRESHOLD] if state[THRESHOLD] > 1 else guess
+    short, long = _split_by_length(terms)
     while True:
-        done = _add(here, asked, thin, done, min(care, 1.0) * SHARE * goal, scratch)
-        if done == DAMAGED:
-            scratch.scores[:] = 0
+        residual_target = min(aggressiveness, 1.0) * RESIDUAL_SHARE * target
+        n_accumulated = _accumulate_short(chunk, terms, short, n_accumulated, residual_target, workspace)
+        if n_accumulated == DAMAGED:
+            workspace.accumulators[:] = 0
             return DAMAGED
-        end = _part(long, asked.bounds[long] >= min(care, 1.0) * FAINT * goal)
-        strong = _part(long[:end], _strong(asked, long[:end], care * STRONG * goal * here.n_documents))
-        rest = sums_from(np.concatenate((bounds[long[end:]], bounds[thin[done:]])))
-        unit = goal // SPAN + 1
-        hoped = hopes.add_up(here, _some(asked, long[:end]), strong, unit, (state[1] - rest[0]) // unit, scratch)
-        order = np.concatenate((long, thin[done:]))
-        n_chosen, seeds, seed_sums = _choose(here, asked, order, rest[0], hoped, goal, live, k, state, scratch)
-        goal, beyond = max(state[1], 1), 0 < rest[0] >= state[1]  # documents of the rest alone may do
-        if not beyond and (n_chosen <= max(CROWD, 4 * k) or care < 0.1):
+        least_bound = min(aggressiveness, 1.0) * NEGLIGIBLE_SHARE * target
+        n_bounded = _move_to_front(long, terms.upper_bounds[long] >= least_bound)
+        least_sum = aggressiveness * CODE_TABLE_SHARE * target * chunk.n_documents
+        n_by_code = _move_to_front(long[:n_bounded], _worth_code_tables(terms, long[:n_bounded], least_sum))
+        # Lists that are neither accumulated nor in the bounds.
+        left_out = np.concatenate((long[n_bounded:], short[n_accumulated:]))
+        residual = suffix_sums(terms.upper_bounds[left_out])
+        unit = target // THRESHOLD_UNITS + 1
+        least_units = (state[THRESHOLD] - residual[0]) // unit
+        bounds = upper_bounds.compute(chunk, _select(terms, long[:n_bounded]), n_by_code, unit, least_units, workspace)
+        order = np.concatenate((long, short[n_accumulated:]))
+        n_candidates, seeds, seed_scores = _find_candidates(
+            chunk, terms, order, residual[0], bounds, target, live, k, state, workspace
+        )
+        target = max(state[THRESHOLD], 1)
+        residual_suffices = 0 < residual[0] >= state[THRESHOLD]  # documents without a bound could be among the best
+        if not residual_suffices and (n_candidates <= max(MAX_CANDIDATES, 4 * k) or aggressiveness < 0.1):
             break
-        care = 0.0 if beyond else care / 2
-        state[2] = max(state[2] // 2, 8)
-    scratch.scores[:] = 0  # all: a damaged list may name documents that there are not
-    if n_chosen < FEW:
-        state[2] = min(state[2] * 5 // 4, 256)
-    elif n_chosen > 4 * FEW:
-        state[2] = max(state[2] * 4 // 5, 8)
-    # Lists whose documents were credited with most too much come first, those of the rest next.
-    bar, n = max(state[1], 1), len(order)
-    turns = np.arange(strong, strong + n) % n
-    numbers, needed = np.where(turns < end, turns, -1), np.full(n, bar - rest[0])
-    needed[end - strong : n - strong] = bar - rest[1:]
-    needed[n - strong :] = bar
-    n_chosen = look_up(here, asked, order[turns], numbers, needed, hoped, n_chosen, scratch)
-    for one in range(len(seeds)):
-        scratch.chosen[n_chosen], scratch.sums[n_chosen] = seeds[one], seed_sums[one]
-        n_chosen += seed_sums[one] >= bar
-    return n_chosen
+        aggressiveness = 0.0 if residual_suffices else aggressiveness / 2
+        state[AGGRESSIVENESS] = max(state[AGGRESSIVENESS] // 2, 8)
+    workspace.accumulators[:] = 0  # all: a damaged list may name documents that the chunk does not have
+    if n_candidates < FEW_CANDIDATES:
+        state[AGGRESSIVENESS] = min(state[AGGRESSIVENESS] * 5 // 4, 256)
+    elif n_candidates > 4 * FEW_CANDIDATES:
+        state[AGGRESSIVENESS] = max(state[AGGRESSIVENESS] * 4 // 5, 8)
+    # Probe the lists that added their maximum first, since their bounds are the loosest; then the residual lists.
+    threshold, n = max(state[THRESHOLD], 1), len(order)
+    places = np.arange(n_by_code, n_by_code + n) % n
+    bounded, required = np.where(places < n_bounded, places, -1), np.full(n, threshold - residual[0])
+    required[n_bounded - n_by_code : n - n_by_code] = threshold - residual[1:]
+    required[n - n_by_code :] = threshold
+    n_candidates = score_candidates(chunk, terms, order[places], bounded, required, bounds, n_candidates, workspace)
+    for seed in range(len(seeds)):
+        workspace.candidates[n_candidates], workspace.candidate_scores[n_candidates] = seeds[seed], seed_scores[seed]
+        n_candidates += seed_scores[seed] >= threshold
+    return n_candidates
 
 
 @njit(cache=True, nogil=True)
-def _sort(asked: Asked) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Thin lists, those that can add most for their length first; long lists, those that can add most first."""
-    n, n_thin = len(asked.bounds), 0
-    keys = np.empty(n, np.int64)  # what they are sorted by, and which they are
-    for one in range(n):
-        form, bound = asked.rows[one, 0], asked.bounds[one]
-        if form in (DENSE, EVERY):
-            keys[n - 1 - one + n_thin] = (2**31 - bound) << 20 | one
+def _split_by_length(terms: QueryTerms) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Terms with short lists, by upper bound per posting; terms with long lists, by upper bound. Highest first."""
+    n, n_short = len(terms.upper_bounds), 0
+    keys = np.empty(n, np.int64)  # sort key << 20 | term
+    for term in range(n):
+        encoding, bound = terms.descriptors[term, ENCODING], terms.upper_bounds[term]
+        if encoding in (BITMAP, CODE_ARRAY):
+            keys[n - 1 - term + n_short] = (2**31 - bound) << 20 | term
         else:
-            keys[n_thin] = (2**41 - (bound << 10) // asked.rows[one, 1]) << 20 | one
-            n_thin += 1
-    return np.sort(keys[:n_thin]) & 0xFFFFF, np.sort(keys[n_thin:]) & 0xFFFFF
+            keys[n_short] = (2**41 - (bound << 10) // terms.descriptors[term, ENTRIES]) << 20 | term
+            n_short += 1
+    return np.sort(keys[:n_short]) & 0xFFFFF, np.sort(keys[n_short:]) & 0xFFFFF
 
 
 @njit(cache=True, nogil=True)
-def _add(here: Chunk, asked: Asked, thin: NDArray[np.int64], done: int, enough: float, scratch: Scratch) -> int:
-    """Adds thin lists to the scores until the rest can add little: how many are done? DAMAGED says that one is."""
-    left = asked.bounds[thin[done:]].sum()
-    while done < len(thin) and left > enough:
-        one = thin[done]
-        after = asked.rows[thin[min(done + 1, len(thin) - 1)], 2]
-        for ahead in range(0, FETCHED, 32):
-            fetch(here.lists.shorts, after + ahead)
-        if scan(here, asked.rows[one], asked.weights[one], scratch) == DAMAGED:
+def _accumulate_short(
+    chunk: Chunk, terms: QueryTerms, short: NDArray[np.int64], done: int, residual_target: float, workspace: Workspace
+) -> int:
+    """Accumulates short lists until the rest can add little; returns how many are done, or DAMAGED."""
+    residual = terms.upper_bounds[short[done:]].sum()
+    while done < len(short) and residual > residual_target:
+        term = short[done]
+        next_start = terms.descriptors[short[min(done + 1, len(short) - 1)], START]
+        for ahead in range(0, PREFETCHED_ENTRIES, 32):
+            prefetch(chunk.lists.shorts, next_start + ahead)
+        if accumulate(chunk, terms.descriptors[term], terms.weights[term], workspace) == DAMAGED:
             return DAMAGED
-        left -= asked.bounds[one]
+        residual -= terms.upper_bounds[term]
         done += 1
     return done
 
 
 @njit(cache=True, nogil=True)
-def _strong(asked: Asked, long: NDArray[np.int64], least: float) -> NDArray[np.bool_]:
-    """Which lists can add at least so much to all of their documents; and all that have a code for each document."""
+def _worth_code_tables(terms: QueryTerms, long: NDArray[np.int64], least: float) -> NDArray[np.bool_]:
+    """Which lists can add at least so much to all of their documents together, or have a code for each document."""
     found = np.empty(len(long), np.bool_)
     for place in range(len(long)):
-        form, count = asked.rows[long[place], 0], asked.rows[long[place], 1]
-        found[place] = form == EVERY or asked.bounds[long[place]] * count >= least
+        encoding, count = terms.descriptors[long[place], ENCODING], terms.descriptors[long[place], ENTRIES]
+        found[place] = encoding == CODE_ARRAY or terms.upper_bounds[long[place]] * count >= least
     return found
 
 
 @njit(cache=True, nogil=True)
-def _part(long: NDArray[np.int64], wanted: NDArray[np.bool_]) -> int:
-    """Brings the wanted lists to the front; their order stays. How many?"""
+def _move_to_front(long: NDArray[np.int64], selected: NDArray[np.bool_]) -> int:
+    """Moves the selected terms to the front, a stable partition in place; returns how many."""
     n, others = 0, np.empty(len(long), np.int64)
     for place in range(len(long)):
-        if wanted[place]:
+        if selected[place]:
             long[n] = long[place]
             n += 1
         else:
@@ -146,81 +165,88 @@ def _part(long: NDArray[np.int64], wanted: NDArray[np.bool_]) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _some(asked: Asked, which: NDArray[np.int64]) -> Asked:
-    return Asked(asked.rows[which], asked.weights[which], asked.bounds[which])
+def _select(terms: QueryTerms, which: NDArray[np.int64]) -> QueryTerms:
+    return QueryTerms(terms.descriptors[which], terms.weights[which], terms.upper_bounds[which])
 
 
 @njit(cache=True, nogil=True)
-def _choose(
-    here: Chunk,
-    asked: Asked,
+def _find_candidates(
+    chunk: Chunk,
+    terms: QueryTerms,
     order: NDArray[np.int64],
-    rest: int,
-    hoped: Hoped,
-    goal: int,
+    residual: int,
+    bounds: UpperBounds,
+    target: int,
     live: NDArray[np.bool_],
     k: int,
     state: NDArray[np.int64],
-    scratch: Scratch,
+    workspace: Workspace,
 ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-    """Chooses the documents that can reach the score to reach, with the most that they can have but for the rest.
+    """Collects the documents whose bound reaches the threshold, with their bounds without the residual lists.
 
-    Where that score is a guess, the most promising documents are scored first. Those are given beside the others, with
-    their scores.
+    Where the threshold is a guess, the documents of the highest bounds are scored first, to raise it. Those seeds are
+    returned beside the number of candidates, with their scores, and are no candidates.
     """
-    bar, nobody = max(state[1], 1), np.empty(0, np.int64)
-    if goal <= bar:
-        return _hopeful(here, bar - rest, hoped, live, scratch), nobody, nobody
-    wanted, counts, cut = max(SEEDS, k + k // 4), np.zeros(hopes.FULL + 1, np.int64), hopes.FULL
-    for top in scratch.peaks[: (here.n_documents + 63) // 64]:
-        counts[top] += 1
+    threshold, nobody = max(state[THRESHOLD], 1), np.empty(0, np.int64)
+    if target <= threshold:
+        return _collect(chunk, threshold - residual, bounds, live, workspace), nobody, nobody
+    wanted = max(MIN_SEEDS, k + k // 4)
+    counts, cut = np.zeros(upper_bounds.SATURATED + 1, np.int64), upper_bounds.SATURATED
+    for maximum in workspace.block_maxima[: (chunk.n_documents + 63) // 64]:
+        counts[maximum] += 1
     while cut > 1 and counts[cut:].sum() < wanted:
         cut -= 1
-    n = _hopeful(here, cut * hoped.unit, hoped, live, scratch)
+    n = _collect(chunk, cut * bounds.unit, bounds, live, workspace)
     while n < k and cut > 1:
         cut //= 2
-        n = _hopeful(here, cut * hoped.unit, hoped, live, scratch)
+        n = _collect(chunk, cut * bounds.unit, bounds, live, workspace)
     if n < k:
-        return _hopeful(here, bar - rest, hoped, live, scratch), nobody, nobody
-    n_seeds = _seed(here, asked, order, min(wanted, n), n, scratch)
-    seeds, seed_sums = scratch.chosen[:n_seeds].copy(), scratch.sums[:n_seeds].copy()
-    state[1] = bar = max(bar, np.partition(seed_sums, n_seeds - k)[n_seeds - k])
-    n, n_chosen, seed = _hopeful(here, bar - rest, hoped, live, scratch), 0, 0
-    for one in range(n):
-        document = scratch.chosen[one]
+        return _collect(chunk, threshold - residual, bounds, live, workspace), nobody, nobody
+    n_seeds = _score_seeds(chunk, terms, order, min(wanted, n), n, workspace)
+    seeds, seed_scores = workspace.candidates[:n_seeds].copy(), workspace.candidate_scores[:n_seeds].copy()
+    state[THRESHOLD] = threshold = max(threshold, np.partition(seed_scores, n_seeds - k)[n_seeds - k])
+    n, n_candidates, seed = _collect(chunk, threshold - residual, bounds, live, workspace), 0, 0
+    for place in range(n):
+        document = workspace.candidates[place]
         while seed < n_seeds and seeds[seed] < document:
             seed += 1
-        scratch.chosen[n_chosen], scratch.sums[n_chosen] = document, scratch.sums[one]
-        n_chosen += not (seed < n_seeds and seeds[seed] == document)
-    return n_chosen, seeds, seed_sums
+        workspace.candidates[n_candidates] = document
+        workspace.candidate_scores[n_candidates] = workspace.candidate_scores[place]
+        n_candidates += not (seed < n_seeds and seeds[seed] == document)
+    return n_candidates, seeds, seed_scores
 
 
 @njit(cache=True, nogil=True)
-def _hopeful(here: Chunk, needed: int, hoped: Hoped, live: NDArray[np.bool_], scratch: Scratch) -> int:
-    """Chooses the documents that hope for at least so much: how many? Their sums are what they hope for."""
+def _collect(chunk: Chunk, required: int, bounds: UpperBounds, live: NDArray[np.bool_], workspace: Workspace) -> int:
+    """Collects the documents whose quantised bound reaches a score, with their bounds; returns how many."""
     n = 0
-    cut = np.uint8(max(min((needed + hoped.unit - 1) // hoped.unit, hopes.FULL), 1))
-    for place in range(0, here.n_documents, 64):
-        if scratch.peaks[place // 64] < cut:
+    cut = np.uint8(max(min((required + bounds.unit - 1) // bounds.unit, upper_bounds.SATURATED), 1))
+    for place in range(0, chunk.n_documents, 64):
+        if workspace.block_maxima[place // 64] < cut:
             continue
-        bits = at_least(scratch.hopes, place, cut)
+        bits = bytes_at_least(workspace.upper_bounds, place, cut)
         while bits != 0:
             document = place + trailing_zeros(bits)
             bits &= bits - np.uint64(1)
-            if document < here.n_documents and (len(live) == 0 or live[document]):
-                hope = np.int64(scratch.hopes[document])
-                scratch.chosen[n], scratch.sums[n] = document, hope_of(hoped, scratch.scores[document], hope)
+            if document < chunk.n_documents and (len(live) == 0 or live[document]):
+                bound = np.int64(workspace.upper_bounds[document])
+                workspace.candidates[n] = document
+                workspace.candidate_scores[n] = score_bound(bounds, workspace.accumulators[document], bound)
                 n += 1
     return n
 
 
 @njit(cache=True, nogil=True)
-def _seed(here: Chunk, asked: Asked, order: NDArray[np.int64], wanted: int, n: int, scratch: Scratch) -> int:
-    """Scores those of the chosen documents that hope for most, in the lists that were not added: how many?"""
-    low, kept = np.partition(scratch.sums[:n], n - wanted)[n - wanted], np.int64(0)
-    for one in range(n):
-        document, total = scratch.chosen[one], scratch.sums[one]
-        scratch.chosen[kept], scratch.sums[kept] = document, scratch.scores[document]
-        kept += total >= low and kept < wanted
+def _score_seeds(
+    chunk: Chunk, terms: QueryTerms, order: NDArray[np.int64], wanted: int, n: int, workspace: Workspace
+) -> int:
+    """Keeps the candidates of the highest bounds and scores them in the lists not accumulated; returns how many."""
+    least, kept = np.partition(workspace.candidate_scores[:n], n - wanted)[n - wanted], np.int64(0)
+    for place in range(n):
+        document, bound = workspace.candidates[place], workspace.candidate_scores[place]
+        workspace.candidates[kept], workspace.candidate_scores[kept] = document, workspace.accumulators[document]
+        kept += bound >= least and kept < wanted
     n = len(order)
-    return look_up(here, asked, order, np.full(n, -1), np.zeros(n, np.int64), hopes.nothing(), kept, scratch)
+    return score_candidates(
+        chunk, terms, order, np.full(n, -1), np.zeros(n, np.int64), upper_bounds.no_bounds(), kept, workspace
+    )

@@ -1,8 +1,8 @@
-"""The Numba kernels that count: exact top-k over bare lists, for queries whose concepts have few different weights.
+"""Exact top-k over binary posting lists by counting, for queries whose terms have few distinct weights.
 
-A document's score is how many of the query's lists it is in, times what each adds; where weights differ, the sum of
-that over the weights. Counts are kept in 8 bits, in 16 for queries of more than 255 concepts. All lists are read whole:
-to leave out the longest, and look the best documents up in them, takes longer than it spares.
+The score of a document is the number of the query's posting lists that hold it, times the contribution of each; with
+several distinct weights, the sum of that over the weights. Counters have 8 bits, or 16 for queries of more than 255
+terms. All lists are read whole: to skip the longest and probe them for the best documents was slower.
 """
 
 from __future__ import annotations
@@ -13,255 +13,282 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import bare
-from lexent.indexing.bare import short_at
-from lexent.indexing.bits import BLOCK, LANES, add_bitmaps, at_least, fetch, trailing_zeros, word_at
-from lexent.indexing.gains import gain_of
-from lexent.indexing.heap import offer
-from lexent.indexing.kernels import prepare
-from lexent.indexing.packing import CHUNK, Lists, known_in, row_of
-from lexent.indexing.reading import choose
-from lexent.indexing.workspace import DAMAGED, Scratch
+from lexent.indexing.postings import binary_postings
+from lexent.indexing.postings.binary_postings import load_uint16
+from lexent.indexing.postings.descriptor import ENCODING, END, ENTRIES, START
+from lexent.indexing.postings.packing import CHUNK_DOCUMENTS, PostingLists, find_list, known_in
+from lexent.indexing.postings.simd import (
+    BLOCK_DOCUMENTS,
+    LANES,
+    add_bitmaps,
+    bytes_at_least,
+    load_word,
+    prefetch,
+    trailing_zeros,
+)
+from lexent.topk.heap import COUNT, push
+from lexent.topk.impacts import contribution
+from lexent.topk.posting_lists import collect_candidates
+from lexent.topk.weighted import prepare_terms
+from lexent.topk.workspace import DAMAGED, Workspace
 
-UNEQUAL = -3
-"""What `top` says of a query of too many different weights, or negative ones."""
-GROUPS = 8
-"""Different weights, at most: of buckets, and of steered concepts."""
-NARROW = 255
-"""Latents of a query that are counted in 8 bits, at most."""
-STRETCH = BLOCK // 8
-"""Bytes of bitmaps that are added at a time."""
+TOO_MANY_WEIGHTS = -3
+"""Returned by `top_k` instead of a result: the query has too many distinct weights, or negative ones."""
+MAX_DISTINCT_WEIGHTS = 8
+"""Distinct weights of a query, at most: of buckets and of steered concepts."""
+MAX_TERMS_8BIT = 255
+"""Terms of a query, at most, whose counts fit 8 bits."""
+BLOCK_BYTES = BLOCK_DOCUMENTS // 8
+"""Bytes of a bitmap that are added at a time."""
 
 
 @njit(cache=True, nogil=True)
-def top(
+def top_k(
     ids: NDArray[np.int32],
-    query: NDArray[np.float32],
+    weights: NDArray[np.float32],
     scale: float,
     size: int,
-    lists: Lists,
+    lists: PostingLists,
     allowed: NDArray[np.bool_],
     base: int,
-    best: NDArray[np.int32],
-    who: NDArray[np.int64],
+    heap_scores: NDArray[np.int32],
+    heap_documents: NDArray[np.int64],
     state: NDArray[np.int64],
-    scratch: Scratch,
+    workspace: Workspace,
     counts: NDArray[np.unsignedinteger],
 ) -> int:
-    """What `kernels.top` does, for a binary segment and few different weights. counts: [CHUNK], zero between calls."""
-    latents, weights, negative = prepare(ids, query, scale, size)
+    """`weighted.top_k` for a binary segment and few distinct weights.
+
+    counts: the workspace's counters of 8 or 16 bits, zero between calls.
+    """
+    latents, scaled, negative = prepare_terms(ids, weights, scale, size)
     if negative:
-        return UNEQUAL
-    ends = _groups(weights)
-    if len(ends) > 2:
-        order = np.argsort(weights, kind="mergesort")
-        latents, weights = latents[order], weights[order]
-        ends = _groups(weights)
-    n_groups, k = len(ends) - 1, len(best)
-    if n_groups > GROUPS:
-        return UNEQUAL
-    gains = np.empty(n_groups, np.int64)
-    for group in range(n_groups):
-        gains[group] = gain_of(np.float32(1), weights[ends[group]])
-    rows, sizes = np.empty((len(latents), 4), np.int64), np.empty(n_groups, np.int64)
+        return TOO_MANY_WEIGHTS
+    runs = _runs_of_equal_weights(scaled)
+    if len(runs) > 2:
+        order = np.argsort(scaled, kind="mergesort")
+        latents, scaled = latents[order], scaled[order]
+        runs = _runs_of_equal_weights(scaled)
+    n_runs, k = len(runs) - 1, len(heap_scores)
+    if n_runs > MAX_DISTINCT_WEIGHTS:
+        return TOO_MANY_WEIGHTS
+    contributions = np.empty(n_runs, np.int64)
+    for run in range(n_runs):
+        contributions[run] = contribution(np.float32(1), scaled[runs[run]])
+    descriptors, sizes = np.empty((len(latents), 4), np.int64), np.empty(n_runs, np.int64)
     for chunk in range(len(lists.chunks) - 1):
         first = lists.chunks[chunk, 0]
         n_documents = lists.chunks[chunk + 1, 0] - first
         live = allowed[first : first + n_documents] if len(allowed) else allowed
-        most = 0
-        for group in range(n_groups):
-            start, end = ends[group], ends[group + 1]
-            sizes[group] = _resolve(latents[start:end], lists, chunk, rows[start:end])
-            if sizes[group] == DAMAGED:
+        upper_bound = 0
+        for run in range(n_runs):
+            start, end = runs[run], runs[run + 1]
+            sizes[run] = _find_lists(latents[start:end], lists, chunk, descriptors[start:end])
+            if sizes[run] == DAMAGED:
                 return DAMAGED
-            most += sizes[group] * gains[group]
-        # Documents come in order: one that is only as good as the weakest so far is not among the best.
-        bar = np.int64(best[0]) + 1 if state[0] == k else np.int64(1)
-        if most < bar:
+            upper_bound += sizes[run] * contributions[run]
+        # Documents ascend, so one that only equals the worst in the heap does not enter it.
+        threshold = np.int64(heap_scores[0]) + 1 if state[COUNT] == k else np.int64(1)
+        if upper_bound < threshold:
             continue
-        if n_groups == 1:
-            add_all(lists.codes, rows[: sizes[0]], counts)
-            gain = gains[0]
-            bar = max((bar + gain - 1) // gain, _kth_count(counts, n_documents, live, k))
-            n_chosen = _at_least(bar, n_documents, live, scratch, counts)
+        if n_runs == 1:
+            count_lists(lists.codes, descriptors[: sizes[0]], counts)
+            unit = contributions[0]
+            threshold = max((threshold + unit - 1) // unit, _kth_count(counts, n_documents, live, k))
+            n_candidates = _collect(threshold, n_documents, live, workspace, counts)
         else:
-            gain = np.int64(1)
-            for group in range(n_groups):
-                add_all(lists.codes, rows[ends[group] : ends[group] + sizes[group]], counts)
-                worth = np.int32(gains[group])
-                for document in range(CHUNK):
-                    scratch.scores[document] += np.int32(counts[document]) * worth
+            unit = np.int64(1)
+            for run in range(n_runs):
+                count_lists(lists.codes, descriptors[runs[run] : runs[run] + sizes[run]], counts)
+                value = np.int32(contributions[run])
+                for document in range(CHUNK_DOCUMENTS):
+                    workspace.accumulators[document] += np.int32(counts[document]) * value
                     counts[document] = 0
-            n_chosen = choose(max(bar, _kth_score(scratch.scores, n_documents, live, k)), n_documents, live, scratch)
-            scratch.scores[:] = 0
-        for one in range(n_chosen):
-            offer(best, who, state, k, np.int32(scratch.sums[one] * gain), base + first + scratch.chosen[one])
+            n_candidates = collect_candidates(
+                max(threshold, _kth_score(workspace.accumulators, n_documents, live, k)), n_documents, live, workspace
+            )
+            workspace.accumulators[:] = 0
+        for place in range(n_candidates):
+            push(
+                heap_scores,
+                heap_documents,
+                state,
+                k,
+                np.int32(workspace.candidate_scores[place] * unit),
+                base + first + workspace.candidates[place],
+            )
         counts[:] = 0
     return 0
 
 
 @njit(cache=True, nogil=True)
-def _groups(weights: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Where each run of equal weights begins, and the end of the last."""
-    ends, n = np.zeros(len(weights) + 1, np.int64), 0
+def _runs_of_equal_weights(weights: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Where each run of equal weights begins, and the end of the last one."""
+    starts, n = np.zeros(len(weights) + 1, np.int64), 0
     for place in range(len(weights)):
         if place == 0 or weights[place] != weights[place - 1]:
-            ends[n] = place
+            starts[n] = place
             n += 1
-    ends[n] = len(weights)
-    return ends[: n + 1]
+    starts[n] = len(weights)
+    return starts[: n + 1]
 
 
 @njit(cache=True, nogil=True)
-def _resolve(latents: NDArray[np.uint32], lists: Lists, chunk: int, rows: NDArray[np.int64]) -> int:
-    """The query's lists in a chunk; gives how many there are."""
+def _find_lists(latents: NDArray[np.uint32], lists: PostingLists, chunk: int, descriptors: NDArray[np.int64]) -> int:
+    """Finds the query's posting lists in a chunk: fills descriptors; returns how many there are, or DAMAGED."""
     n, known = 0, known_in(lists, chunk)
     first, n_lists = lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1] - lists.chunks[chunk, 1]
     for latent in latents:
-        row = row_of(known, np.uint64(latent), n_lists)
-        if row < 0:
+        found = find_list(known, np.uint64(latent), n_lists)
+        if found < 0:
             continue
-        if not bare.locate(lists, chunk, first + row, rows[n]):
+        if not binary_postings.locate(lists, chunk, first + found, descriptors[n]):
             return DAMAGED
-        if rows[n, 0] != bare.BITMAP:  # those are read from one end to the other, which processors foresee
-            for place in range(rows[n, 2], rows[n, 3], 64):
-                fetch(lists.codes, place)
+        if descriptors[n, ENCODING] != binary_postings.BINARY_BITMAP:  # the processor prefetches bitmaps by itself
+            for place in range(descriptors[n, START], descriptors[n, END], 64):
+                prefetch(lists.codes, place)
         n += 1
     return n
 
 
 @njit(cache=True, nogil=True)
-def add_all(data: NDArray[np.uint8], rows: NDArray[np.int64], counts: NDArray[np.unsignedinteger]) -> None:
-    """Counts lists, each whole; bitmaps several at a time."""
-    starts, n, bitmap, at = np.empty(len(rows), np.int64), 0, 0, 0
-    for row in rows:
-        if row[0] == bare.BITMAP and counts.itemsize == 1:
-            starts[n], bitmap = row[2], row[3] - row[2]
+def count_lists(data: NDArray[np.uint8], descriptors: NDArray[np.int64], counts: NDArray[np.unsignedinteger]) -> None:
+    """Adds whole posting lists to the counts; bitmaps several at a time."""
+    starts, n, bitmap_bytes, at = np.empty(len(descriptors), np.int64), 0, 0, 0
+    for descriptor in descriptors:
+        if descriptor[ENCODING] == binary_postings.BINARY_BITMAP and counts.itemsize == 1:
+            starts[n], bitmap_bytes = descriptor[START], descriptor[END] - descriptor[START]
             n += 1
         else:
-            add(data, row, counts)
-    # The more at a time, the less each costs: these are the numbers of which sums fill their digits.
+            count_list(data, descriptor, counts)
+    # The more bitmaps at a time, the less each costs. With 2^b - 1 of them, a sum uses its b bits fully.
     while n - at >= 31:
-        for place in range(0, bitmap, STRETCH):
+        for place in range(0, bitmap_bytes, BLOCK_BYTES):
             add_bitmaps(counts, data, starts, at, 31, place)
         at += 31
     while n - at >= 15:
-        for place in range(0, bitmap, STRETCH):
+        for place in range(0, bitmap_bytes, BLOCK_BYTES):
             add_bitmaps(counts, data, starts, at, 15, place)
         at += 15
     while n - at >= 7:
-        for place in range(0, bitmap, STRETCH):
+        for place in range(0, bitmap_bytes, BLOCK_BYTES):
             add_bitmaps(counts, data, starts, at, 7, place)
         at += 7
     while n - at >= 3:
-        for place in range(0, bitmap, STRETCH):
+        for place in range(0, bitmap_bytes, BLOCK_BYTES):
             add_bitmaps(counts, data, starts, at, 3, place)
         at += 3
     while n - at >= 1:
-        for place in range(0, bitmap, STRETCH):
+        for place in range(0, bitmap_bytes, BLOCK_BYTES):
             add_bitmaps(counts, data, starts, at, 1, place)
         at += 1
 
 
 @njit(cache=True, nogil=True)
-def add(data: NDArray[np.uint8], row: NDArray[np.int64], counts: NDArray[np.unsignedinteger]) -> None:
-    """Counts a whole list."""
-    form, count, start, end, n = row[0], row[1], np.uint64(row[2]), np.uint64(row[3]), np.uint64(0)
-    # Indices are unsigned: Numba then leaves out the test for counting from the end.
-    if form == bare.STEPS:
-        for line in range(start, end, np.uint64(bare.LINE)):
-            if line + np.uint64(bare.LINE) <= end:  # so many steps are known when this is compiled: quicker
-                _add_line(data, line, np.uint64(bare.LINE), counts)
+def count_list(data: NDArray[np.uint8], descriptor: NDArray[np.int64], counts: NDArray[np.unsignedinteger]) -> None:
+    """Adds a whole posting list to the counts."""
+    encoding = descriptor[ENCODING]
+    count = descriptor[ENTRIES]
+    start = np.uint64(descriptor[START])
+    end = np.uint64(descriptor[END])
+    n = np.uint64(0)
+    # Indices are unsigned, so that Numba omits the test for negative ones.
+    if encoding == binary_postings.BINARY_GAPS:
+        for line in range(start, end, np.uint64(binary_postings.LINE_BYTES)):
+            if line + np.uint64(binary_postings.LINE_BYTES) <= end:  # a constant length compiles to faster code
+                _count_line(data, line, np.uint64(binary_postings.LINE_BYTES), counts)
             else:
-                _add_line(data, line, end - line, counts)
-    elif form == bare.BITMAP:
+                _count_line(data, line, end - line, counts)
+    elif encoding == binary_postings.BINARY_BITMAP:
         for place in range(end - start):
             byte = data[start + place]
             for bit in range(np.uint64(8)):
                 counts[place << np.uint64(3) | bit] += (byte >> bit) & 1
-    elif form == bare.PLAIN:
+    elif encoding == binary_postings.BINARY_DOC_IDS:
         for entry in range(np.uint64(count)):
             place = start + (entry << np.uint64(1))
-            counts[np.uint16(short_at(data, place))] += 1
+            counts[np.uint16(load_uint16(data, place))] += 1
     else:
-        low = end - np.uint64(count)
-        for place in range(start, low, np.uint64(8)):
-            bits: Any = word_at(data, np.int64(place))
+        low_bytes = end - np.uint64(count)
+        for place in range(start, low_bytes, np.uint64(8)):
+            bits: Any = load_word(data, np.int64(place))
             while bits != 0 and n < np.uint64(count):
                 block = 8 * np.int64(place - start) + trailing_zeros(bits) - np.int64(n)
                 bits &= bits - np.uint64(1)
-                counts[np.uint16(block << 8 | np.int64(data[low + n]))] += 1
+                counts[np.uint16(block << 8 | np.int64(data[low_bytes + n]))] += 1
                 n += np.uint64(1)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _add_line(data: NDArray[np.uint8], line: np.uint64, size: np.uint64, counts: NDArray[np.unsignedinteger]) -> None:
-    document = short_at(data, line)
+def _count_line(data: NDArray[np.uint8], line: np.uint64, size: np.uint64, counts: NDArray[np.unsignedinteger]) -> None:
+    document = load_uint16(data, line)
     counts[np.uint16(document)] += 1
     for place in range(np.uint64(2), size):
-        step = np.uint32(data[line + place])
-        document += step
-        counts[np.uint16(document)] += step != np.uint32(bare.SKIP)
+        gap = np.uint32(data[line + place])
+        document += gap
+        counts[np.uint16(document)] += gap != np.uint32(binary_postings.SKIP_GAP)
 
 
 @njit(cache=True, nogil=True)
-def _highest(values: NDArray[np.integer], n_documents: int, live: NDArray[np.bool_], k: int) -> NDArray[np.integer]:
-    """The highest value of each of some columns of documents, k or more; none where those would be too many."""
+def _column_maxima(
+    values: NDArray[np.integer], n_documents: int, live: NDArray[np.bool_], k: int
+) -> NDArray[np.integer]:
+    """The highest value in each of at least k columns of documents; empty where k is too large for that."""
     width = 2048 if k <= 128 else 16_384
-    highest = np.zeros(width if k <= width else 0, values.dtype)
+    maxima = np.zeros(width if k <= width else 0, values.dtype)
     if k > width:
-        return highest
+        return maxima
     if len(live):
         for document in range(n_documents):
             column = document % width
-            highest[column] = max(highest[column], values[document] * live[document])
+            maxima[column] = max(maxima[column], values[document] * live[document])
     else:
         for start in range(np.uint64(0), np.uint64(n_documents), np.uint64(width)):
             for column in range(np.uint64(width)):
-                highest[column] = max(highest[column], values[start + column])
-    return highest
+                maxima[column] = max(maxima[column], values[start + column])
+    return maxima
 
 
 @njit(cache=True, nogil=True)
 def _kth_score(scores: NDArray[np.int32], n_documents: int, live: NDArray[np.bool_], k: int) -> int:
-    """A score that k documents have reached, or 0."""
-    highest = _highest(scores, n_documents, live, k)
-    return np.int64(np.partition(highest, len(highest) - k)[len(highest) - k]) if 0 < k <= len(highest) else np.int64(0)
+    """A score that at least k documents reach, or 0."""
+    maxima = _column_maxima(scores, n_documents, live, k)
+    return np.int64(np.partition(maxima, len(maxima) - k)[len(maxima) - k]) if 0 < k <= len(maxima) else np.int64(0)
 
 
 @njit(cache=True, nogil=True)
 def _kth_count(counts: NDArray[np.unsignedinteger], n_documents: int, live: NDArray[np.bool_], k: int) -> int:
-    """A count that k documents have reached, or 0."""
-    highest = _highest(counts, n_documents, live, k)
-    if len(highest) == 0:
+    """A count that at least k documents reach, or 0."""
+    maxima = _column_maxima(counts, n_documents, live, k)
+    if len(maxima) == 0:
         return 0
-    many = np.zeros(int(highest.max()) + 1, np.int64)
-    for count in highest:
-        many[count] += 1
-    reached, count = 0, len(many)
+    histogram = np.zeros(int(maxima.max()) + 1, np.int64)
+    for count in maxima:
+        histogram[count] += 1
+    reached, count = 0, len(histogram)
     while count > 0 and reached < k:
         count -= 1
-        reached += many[count]
+        reached += histogram[count]
     return count
 
 
 @njit(cache=True, nogil=True)
-def _at_least(
-    needed: int, n_documents: int, live: NDArray[np.bool_], scratch: Scratch, counts: NDArray[np.unsignedinteger]
+def _collect(
+    required: int, n_documents: int, live: NDArray[np.bool_], workspace: Workspace, counts: NDArray[np.unsignedinteger]
 ) -> int:
-    """Chooses the documents of at least that count, in order, with their counts; gives how many."""
+    """Collects the documents of at least that count, ascending, with their counts; returns how many."""
     n = 0
     for first in range(0, n_documents, LANES):
         bits: Any = np.uint64(0)
         if counts.itemsize == 1:
-            bits = at_least(counts, first, np.uint8(needed))
+            bits = bytes_at_least(counts, first, np.uint8(required))
         else:
             for place in range(LANES):
-                bits |= np.uint64(counts[first + place] >= needed) << np.uint64(place)
+                bits |= np.uint64(counts[first + place] >= required) << np.uint64(place)
         while bits != 0:
             document = first + trailing_zeros(bits)
             bits &= bits - np.uint64(1)
             if document < n_documents and (len(live) == 0 or live[document]):
-                scratch.chosen[n], scratch.sums[n] = document, counts[document]
+                workspace.candidates[n], workspace.candidate_scores[n] = document, counts[document]
                 n += 1
     return n

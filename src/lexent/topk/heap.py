@@ -1,4 +1,4 @@
-"""The k best documents as a heap whose root is the weakest: scores in `best`, documents in `who`."""
+"""A binary heap of the k best documents, the worst at the root: arrays `scores` and `documents`."""
 
 from __future__ import annotations
 
@@ -6,53 +6,63 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+COUNT = 0
+"""Place in a search's state: how many documents the heap holds."""
+
 
 @njit(cache=True, nogil=True)
-def offer(
-    best: NDArray[np.integer], who: NDArray[np.int64], state: NDArray[np.int64], k: int, score: int, document: int
+def push(
+    scores: NDArray[np.integer],
+    documents: NDArray[np.int64],
+    state: NDArray[np.int64],
+    k: int,
+    score: int,
+    document: int,
 ) -> None:
-    """Puts a document into the heap of the k best, if it belongs there."""
-    if state[0] < k:
-        _rise(best, who, state[0], score, document)
-        state[0] += 1
-    elif _weaker(best[0], who[0], score, document):
-        _sink(best, who, k, score, document)
+    """Inserts a document if it is among the k best; equal scores rank by document number."""
+    if state[COUNT] < k:
+        _sift_up(scores, documents, state[COUNT], score, document)
+        state[COUNT] += 1
+    elif _ranks_below(scores[0], documents[0], score, document):
+        _sift_down(scores, documents, k, score, document)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _weaker(score: int, document: int, other_score: int, other_document: int) -> bool:
+def _ranks_below(score: int, document: int, other_score: int, other_document: int) -> bool:
     return score < other_score or (score == other_score and document > other_document)
 
 
 @njit(cache=True, nogil=True)
-def _rise(best: NDArray[np.integer], who: NDArray[np.int64], place: int, score: int, document: int) -> None:
+def _sift_up(scores: NDArray[np.integer], documents: NDArray[np.int64], place: int, score: int, document: int) -> None:
     while place > 0:
         parent = (place - 1) // 2
-        if not _weaker(score, document, best[parent], who[parent]):
+        if not _ranks_below(score, document, scores[parent], documents[parent]):
             break
-        best[place], who[place] = best[parent], who[parent]
+        scores[place], documents[place] = scores[parent], documents[parent]
         place = parent
-    best[place], who[place] = score, document
+    scores[place], documents[place] = score, document
 
 
 @njit(cache=True, nogil=True)
-def _sink(best: NDArray[np.integer], who: NDArray[np.int64], count: int, score: int, document: int) -> None:
+def _sift_down(
+    scores: NDArray[np.integer], documents: NDArray[np.int64], count: int, score: int, document: int
+) -> None:
     place = 0
     while 2 * place + 1 < count:
         child = 2 * place + 1
-        if child + 1 < count and _weaker(best[child + 1], who[child + 1], best[child], who[child]):
+        if child + 1 < count and _ranks_below(scores[child + 1], documents[child + 1], scores[child], documents[child]):
             child += 1
-        if not _weaker(best[child], who[child], score, document):
+        if not _ranks_below(scores[child], documents[child], score, document):
             break
-        best[place], who[place] = best[child], who[child]
+        scores[place], documents[place] = scores[child], documents[child]
         place = child
-    best[place], who[place] = score, document
+    scores[place], documents[place] = score, document
 
 
 @njit(cache=True, nogil=True)
-def arrange(best: NDArray[np.integer], who: NDArray[np.int64], count: int) -> None:
-    """The heap in order: the strongest first, equal scores in document order."""
-    for last in range(count - 1, 0, -1):  # take the weakest out, again and again
-        score, document = best[last], who[last]
-        best[last], who[last] = best[0], who[0]
-        _sink(best, who, last, score, document)
+def sort_heap(scores: NDArray[np.integer], documents: NDArray[np.int64], count: int) -> None:
+    """Sorts the heap in place: highest scores first, equal scores by document number."""
+    for last in range(count - 1, 0, -1):  # move the root, which is the worst of those left, to the end
+        score, document = scores[last], documents[last]
+        scores[last], documents[last] = scores[0], documents[0]
+        _sift_down(scores, documents, last, score, document)

@@ -1,4 +1,4 @@
-"""What a posting adds to a score."""
+"""Impacts of postings, and their integer contributions to scores."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, inline="always")
-def place_of(code: np.int64, shift: np.uint8) -> np.uint16:
-    """Where the weight of a code stands in the curve, for a document of that shift."""
+def curve_position(code: np.int64, shift: np.uint16) -> np.uint16:
+    """Position in the impact curve of a code, in a document of that shift."""
     return np.uint16((code << 1) + np.int64(shift))
 
 
 @njit(cache=True, nogil=True, inline="always")
-def gain_of(weight: np.float32, query_weight: np.float32) -> np.int32:
-    gain = np.int32(weight * query_weight)
-    return max(gain, np.int32(1)) if query_weight > 0 else min(gain, np.int32(-1))
+def contribution(impact: np.float32, query_weight: np.float32) -> np.int32:
+    """Integer contribution of a posting to a score: impact times scaled query weight, truncated, never 0."""
+    product = np.int32(impact * query_weight)
+    return max(product, np.int32(1)) if query_weight > 0 else min(product, np.int32(-1))

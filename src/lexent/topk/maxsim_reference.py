@@ -1,11 +1,14 @@
-"""What the kernels of MaxSim compute, the obvious way in NumPy. Tests hold the two together."""
+"""Slow twin of the MaxSim kernels, in plain NumPy. Tests compare the two."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.indexing.tokens import TokenStore
+if TYPE_CHECKING:
+    from lexent.indexing.forward.tokens import TokenStore
 
 Ints = NDArray[np.int64]
 
@@ -13,7 +16,7 @@ Ints = NDArray[np.int64]
 def similarities(
     store: TokenStore, document: int, ids: NDArray[np.int32], values: NDArray[np.int32], offsets: NDArray[np.int64]
 ) -> Ints:
-    """int64[n_query_rows, n_document_rows]: products of weights and codes, summed over the latents that two rows share.
+    """int64[n_query_rows, n_document_rows]: weight times code, summed over the latents that two rows share.
 
     ids, values: of the query's row i from offsets[i] to offsets[i + 1].
     """
@@ -27,7 +30,7 @@ def similarities(
 
 
 def score(similar: Ints) -> int:
-    """The sum over a query's rows of the most that each has in common with a row of the document."""
+    """MaxSim: the sum over the query's rows of the highest similarity to a row of the document."""
     return int(similar.max(axis=1).sum()) if similar.shape[1] else 0
 
 

@@ -1,4 +1,4 @@
-"""The Numba kernels that read one list of a chunk: added whole to scores, or asked for some documents."""
+"""Kernels that read one posting list of a chunk: accumulate it whole, or probe it for candidate documents."""
 
 from __future__ import annotations
 
@@ -6,206 +6,238 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import bare, bitmaps
-from lexent.indexing.bits import at_least, fetch, popcount, reaching, spread, trailing_zeros, word_at
-from lexent.indexing.gains import gain_of, place_of
-from lexent.indexing.hopes import FULL, Hoped, credit
-from lexent.indexing.packing import DENSE, EVERY, GAPS, SPARSE, STRIDE
-from lexent.indexing.scale import ONE
-from lexent.indexing.workspace import DAMAGED, Asked, Chunk, Scratch
+from lexent.indexing.postings import binary_postings, bitmaps
+from lexent.indexing.postings.descriptor import CODES, ENCODING, ENTRIES, MAX_POSITION, START
+from lexent.indexing.postings.packing import BITMAP, CODE_ARRAY, DOC_IDS, GAPS, SKIP_INTERVAL
+from lexent.indexing.postings.quantisation import CODE_OF_ONE
+from lexent.indexing.postings.simd import (
+    bytes_at_least,
+    expand_bytes,
+    load_word,
+    popcount,
+    prefetch,
+    scores_at_least,
+    trailing_zeros,
+)
+from lexent.topk.impacts import contribution, curve_position
+from lexent.topk.upper_bounds import SATURATED, UpperBounds, code_bound
+from lexent.topk.workspace import DAMAGED, Chunk, QueryTerms, Workspace
 
 
 @njit(cache=True, nogil=True)
-def choose(needed: int, n_documents: int, live: NDArray[np.bool_], scratch: Scratch) -> int:
-    """Chooses the documents of at least that score, in order; gives how many."""
-    n, scores = 0, scratch.scores
+def collect_candidates(required: int, n_documents: int, live: NDArray[np.bool_], workspace: Workspace) -> int:
+    """Collects the documents whose accumulators reach a score, ascending; returns how many."""
+    n, accumulators = 0, workspace.accumulators
     for place in range(0, n_documents, 64):
-        bits = reaching(scores, place, np.int32(needed))
+        bits = scores_at_least(accumulators, place, np.int32(required))
         while bits != 0:
             document = place + trailing_zeros(bits)
             bits &= bits - np.uint64(1)
             if document < n_documents and (len(live) == 0 or live[document]):
-                scratch.chosen[n], scratch.sums[n] = document, scores[document]
+                workspace.candidates[n], workspace.candidate_scores[n] = document, accumulators[document]
                 n += 1
     return n
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def scan(here: Chunk, row: NDArray[np.int64], weight: np.float32, scratch: Scratch) -> int:
-    """Adds a whole list to the scores of a chunk."""
-    gains, scores, lists, shifts, curve = scratch.gains, scratch.scores, here.lists, here.shifts, here.curve
-    for place in range(min(row[4] + 1, len(curve))):
-        gains[place] = gain_of(curve[place], weight)
-    form, count, start = row[0], row[1], row[2]
-    # Indices are unsigned: Numba then leaves out the test for counting from the end.
-    if form >= bare.PLAIN:
-        n = bare.read(lists.codes, row, scratch.documents)
-        for d in scratch.documents[:n]:
-            scores[d] += gains[place_of(np.int64(ONE), shifts[d])]
+def accumulate(chunk: Chunk, descriptor: NDArray[np.int64], weight: np.float32, workspace: Workspace) -> int:
+    """Adds the contributions of a whole posting list to the accumulators; returns DAMAGED, or 0."""
+    contributions, accumulators = workspace.contributions, workspace.accumulators
+    lists, shifts, curve = chunk.lists, chunk.shifts, chunk.curve
+    # No posting of the list lies outside of these positions.
+    for position in range(chunk.lowest_shift, min(descriptor[MAX_POSITION] + 1, len(curve))):
+        contributions[position] = contribution(curve[position], weight)
+    encoding, count, start = descriptor[ENCODING], descriptor[ENTRIES], descriptor[START]
+    # Indices are unsigned, so that Numba omits the test for negative ones.
+    if encoding >= binary_postings.BINARY_DOC_IDS:
+        n = binary_postings.decode(lists.codes, descriptor, workspace.documents)
+        for d in workspace.documents[:n]:
+            accumulators[d] += contributions[curve_position(np.int64(CODE_OF_ONE), shifts[d])]
         return 0
-    if form == GAPS:
+    if encoding == GAPS:
         document = np.int64(lists.shorts[start + count]) - (np.int64(lists.shorts[start]) & 255)
         for entry in lists.shorts[start : start + count]:
             document += np.int64(entry) & 255
             d, code = np.uint16(document), np.int64(entry) >> 8
-            scores[d] += gains[place_of(code, shifts[d])] * np.int32(code > 0)
+            accumulators[d] += contributions[curve_position(code, shifts[d])] * np.int32(code > 0)
         return 0
-    if form == EVERY:
-        for place in range(0, here.n_documents, 64):
-            bits = at_least(lists.codes, row[3] + place, np.uint8(1))
+    if encoding == CODE_ARRAY:
+        for place in range(0, chunk.n_documents, 64):
+            bits = bytes_at_least(lists.codes, descriptor[CODES] + place, np.uint8(1))
             while bits != 0:
                 d = np.uint16(place + trailing_zeros(bits))
-                scores[d] += gains[place_of(np.int64(lists.codes[np.uint64(row[3]) + np.uint64(d)]), shifts[d])]
+                code = np.int64(lists.codes[np.uint64(descriptor[CODES]) + np.uint64(d)])
+                accumulators[d] += contributions[curve_position(code, shifts[d])]
                 bits &= bits - np.uint64(1)
         return 0
-    codes = lists.codes[row[3] : row[3] + count]
-    if form == SPARSE:
+    codes = lists.codes[descriptor[CODES] : descriptor[CODES] + count]
+    if encoding == DOC_IDS:
         for d, code in zip(lists.shorts[start : start + count], codes):  # noqa: B905  (Numba's zip has no strict)
-            scores[d] += gains[place_of(np.int64(code), shifts[d])]
+            accumulators[d] += contributions[curve_position(np.int64(code), shifts[d])]
         return 0
-    at, place, document = row[2] + bitmaps.head(here.n_documents), np.uint64(0), 0
-    for group in range(bitmaps.n_tops(here.n_documents)):
-        top, at = word_at(lists.codes, row[2] + 8 * group), min(at, row[3])
+    at, posting, document = descriptor[START] + bitmaps.header_bytes(chunk.n_documents), np.uint64(0), 0
+    for group in range(bitmaps.n_groups(chunk.n_documents)):
+        nonzero, at = load_word(lists.codes, descriptor[START] + 8 * group), min(at, descriptor[CODES])
         for _ in range(8):
-            bits = spread(lists.codes, at, top & np.uint64(255))
-            if np.int64(place) + popcount(bits) > count:
+            bits = expand_bytes(lists.codes, at, nonzero & np.uint64(255))
+            if np.int64(posting) + popcount(bits) > count:
                 return DAMAGED
             while bits != 0:
                 d = np.uint16(document + trailing_zeros(bits))
-                scores[d] += gains[place_of(np.int64(codes[place]), shifts[d])]
+                accumulators[d] += contributions[curve_position(np.int64(codes[posting]), shifts[d])]
                 bits &= bits - np.uint64(1)
-                place += np.uint64(1)
-            at += popcount(top & np.uint64(255))
-            top >>= np.uint64(8)
+                posting += np.uint64(1)
+            at += popcount(nonzero & np.uint64(255))
+            nonzero >>= np.uint64(8)
             document += 64
     return 0
 
 
 @njit(cache=True, nogil=True)
-def look_up(
-    here: Chunk,
-    asked: Asked,
+def score_candidates(
+    chunk: Chunk,
+    terms: QueryTerms,
     order: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    needed: NDArray[np.int64],
-    hoped: Hoped,
+    bounded: NDArray[np.int64],
+    required: NDArray[np.int64],
+    bounds: UpperBounds,
     n: int,
-    scratch: Scratch,
+    workspace: Workspace,
 ) -> int:
-    """Adds lists to the sums of the chosen documents, which ascend; gives up those that have too little: how many stay?
+    """Probes posting lists for the n candidates, which ascend, and drops those that fall short; returns how many stay.
 
-    order: the lists, one after the other. numbers: which each of them is of those hoped for, whose part of the sums it
-    takes the place of; -1 for others. needed: what a document must have after each.
+    order: the terms whose lists are probed, one after the other. bounded: the place of each in `bounds`, whose share of
+    the candidate scores the exact contribution replaces; -1 for lists that no bound was added for. required: the score
+    that a candidate must have after each list.
     """
-    # Much is passed one by one here: what is passed as a whole takes longer than a list of few documents.
-    chosen, sums, which, codes, hopes = scratch.chosen, scratch.sums, scratch.which, scratch.codes, scratch.hopes
-    data, shorts, shifts, halves, curve = here.lists.codes, here.lists.shorts, here.shifts, here.halves, here.curve
-    rows, weights, n_documents = asked.rows, asked.weights, here.n_documents
-    for turn in range(len(order)):
+    # Arrays are passed one by one: passing the tuples takes longer than probing a list for few documents.
+    candidates = workspace.candidates
+    scores = workspace.candidate_scores
+    matches = workspace.matches
+    codes = workspace.match_codes
+    document_bounds = workspace.upper_bounds
+    data, shorts, shifts = chunk.lists.codes, chunk.lists.shorts, chunk.shifts
+    half_shifts, curve = chunk.half_shifts, chunk.curve
+    descriptors, weights, n_documents = terms.descriptors, terms.weights, chunk.n_documents
+    for step in range(len(order)):
         if n == 0:
             break
-        one, number, after = order[turn], numbers[turn], order[min(turn + 1, len(order) - 1)]
-        foresee(data, rows, after, n_documents, chosen, n)
-        weight, most = weights[one], hoped.most[number] if number >= 0 else 0
-        for place in range(ask(data, shorts, rows, one, n_documents, chosen, n, which, codes)):
-            found, code = which[place], codes[place]
-            d = np.uint16(chosen[found])
-            total = sums[found] + gain_of(curve[place_of(code, shifts[d])], weight)
-            if number >= 0 and hopes[d] != FULL:
-                exact = hoped.bases[number] >= 0
-                total -= hoped.unit * credit(hoped, number, code, np.int64(halves[d])) if exact else most
-            sums[found] = total
-        if hoped.highest == FULL and number >= 0:
-            for place in range(n):  # those were credited with the most from every list
-                sums[place] -= most * (hopes[np.uint16(chosen[place])] == FULL)
+        term, number, next_term = order[step], bounded[step], order[min(step + 1, len(order) - 1)]
+        prefetch_probes(data, descriptors, next_term, n_documents, candidates, n)
+        weight, list_maximum = weights[term], bounds.list_maxima[number] if number >= 0 else 0
+        for place in range(probe(data, shorts, descriptors, term, n_documents, candidates, n, matches, codes)):
+            match, code = matches[place], codes[place]
+            d = np.uint16(candidates[match])
+            score = scores[match] + contribution(curve[curve_position(code, shifts[d])], weight)
+            if number >= 0 and document_bounds[d] != SATURATED:
+                by_code = bounds.bases[number] >= 0
+                score -= (
+                    bounds.unit * code_bound(bounds, number, code, np.int64(half_shifts[d]))
+                    if by_code
+                    else list_maximum
+                )
+            scores[match] = score
+        if bounds.highest == SATURATED and number >= 0:
+            for place in range(n):  # a saturated bound holds the maximum of every list
+                scores[place] -= list_maximum * (document_bounds[np.uint16(candidates[place])] == SATURATED)
         kept = 0
         for place in range(n):
-            document, total = chosen[place], sums[place]
-            chosen[kept], sums[kept] = document, total
-            kept += total >= needed[turn]
+            document, score = candidates[place], scores[place]
+            candidates[kept], scores[kept] = document, score
+            kept += score >= required[step]
         n = kept
     return n
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def ask(
+def probe(
     data: NDArray[np.uint8],
     shorts: NDArray[np.uint16],
-    rows: NDArray[np.int64],
-    one: int,
+    descriptors: NDArray[np.int64],
+    term: int,
     n_documents: int,
-    chosen: NDArray[np.int64],
+    candidates: NDArray[np.int64],
     n: int,
-    which: NDArray[np.int64],
+    matches: NDArray[np.int64],
     codes: NDArray[np.int64],
 ) -> int:
-    """Finds which of the n chosen documents, which ascend, are in a list, and their codes: how many?"""
-    form, start, end, first, found = rows[one, 0], rows[one, 2], rows[one, 2] + rows[one, 1], rows[one, 3], 0
-    if form == DENSE:
-        found = bitmaps.find_many(data, rows, one, n_documents, chosen, n, which, codes)
+    """Finds which of the n candidates, which ascend, are in a posting list, and their codes; returns how many."""
+    encoding = descriptors[term, ENCODING]
+    start = descriptors[term, START]
+    end = descriptors[term, START] + descriptors[term, ENTRIES]
+    first_code = descriptors[term, CODES]
+    found = 0
+    if encoding == BITMAP:
+        found = bitmaps.probe_many(data, descriptors, term, n_documents, candidates, n, matches, codes)
         for place in range(found):
             codes[place] = data[codes[place]]
-    elif form == EVERY:
+    elif encoding == CODE_ARRAY:
         for place in range(n):
-            code = data[first + chosen[place]]
-            which[found], codes[found] = place, code
+            code = data[first_code + candidates[place]]
+            matches[found], codes[found] = place, code
             found += code != 0
-    elif form == SPARSE:
+    elif encoding == DOC_IDS:
         at = start
         for place in range(n):
             high = end
             while at < high:
                 middle = (at + high) >> 1
-                if np.int64(shorts[middle]) < chosen[place]:
+                if np.int64(shorts[middle]) < candidates[place]:
                     at = middle + 1
                 else:
                     high = middle
-            if at < end and np.int64(shorts[at]) == chosen[place]:
-                which[found], codes[found] = place, data[first - start + at]
+            if at < end and np.int64(shorts[at]) == candidates[place]:
+                matches[found], codes[found] = place, data[first_code - start + at]
                 found += 1
-    elif form == GAPS:
-        marks, last = end, (end - start - 1) // STRIDE
-        mark, entry, at = 0, start, np.int64(shorts[marks])
+    elif encoding == GAPS:
+        skips, last = end, (end - start - 1) // SKIP_INTERVAL
+        skip, entry, at = 0, start, np.int64(shorts[skips])
         for place in range(n):
-            document = chosen[place]
-            if mark < last and np.int64(shorts[marks + mark + 1]) <= document:
-                mark, high = mark + 1, last
-                while mark < high:
-                    middle = (mark + high + 1) >> 1
-                    if np.int64(shorts[marks + middle]) <= document:
-                        mark = middle
+            document = candidates[place]
+            if skip < last and np.int64(shorts[skips + skip + 1]) <= document:
+                skip, high = skip + 1, last
+                while skip < high:
+                    middle = (skip + high + 1) >> 1
+                    if np.int64(shorts[skips + middle]) <= document:
+                        skip = middle
                     else:
                         high = middle - 1
-                entry, at = start + mark * STRIDE, np.int64(shorts[marks + mark])
-            while at < document and entry + 1 < marks:
+                entry, at = start + skip * SKIP_INTERVAL, np.int64(shorts[skips + skip])
+            while at < document and entry + 1 < skips:
                 entry += 1
                 at += np.int64(shorts[entry]) & 255
             code = np.int64(shorts[entry]) >> 8
-            which[found], codes[found] = place, code
+            matches[found], codes[found] = place, code
             found += at == document and code > 0
     else:
         for place in range(n):
-            which[found], codes[found] = place, ONE
-            found += bare.holds(data, rows[one], chosen[place])
+            matches[found], codes[found] = place, CODE_OF_ONE
+            found += binary_postings.contains(data, descriptors[term], candidates[place])
     return found
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def foresee(
-    data: NDArray[np.uint8], rows: NDArray[np.int64], one: int, n_documents: int, chosen: NDArray[np.int64], n: int
+def prefetch_probes(
+    data: NDArray[np.uint8],
+    descriptors: NDArray[np.int64],
+    term: int,
+    n_documents: int,
+    candidates: NDArray[np.int64],
+    n: int,
 ) -> None:
-    """Asks for what the chosen documents will need of a long list: its parts, about as far in as they are."""
-    form, start, codes = rows[one, 0], rows[one, 2], rows[one, 3]
-    if form == EVERY:
+    """Prefetches what `probe` will read of a long list; where bytes and codes stand is estimated from the document."""
+    encoding, start, codes = descriptors[term, ENCODING], descriptors[term, START], descriptors[term, CODES]
+    if encoding == CODE_ARRAY:
         for place in range(n):
-            fetch(data, codes + chosen[place])
-    if form != DENSE:
+            prefetch(data, codes + candidates[place])
+    if encoding != BITMAP:
         return
-    marks, low = start + 8 * bitmaps.n_tops(n_documents), start + bitmaps.head(n_documents)
-    of_bytes, of_codes = (codes - low) / n_documents, rows[one, 1] / n_documents
+    ranks, low = start + 8 * bitmaps.n_groups(n_documents), start + bitmaps.header_bytes(n_documents)
+    bytes_per_document = (codes - low) / n_documents
+    codes_per_document = descriptors[term, ENTRIES] / n_documents
     for place in range(n):
-        document = chosen[place]
-        fetch(data, start + 8 * (document // bitmaps.GROUP))
-        fetch(data, marks + 4 * (document // bitmaps.GROUP))
-        fetch(data, low + np.int64(document * of_bytes))
-        fetch(data, codes + np.int64(document * of_codes))
+        document = candidates[place]
+        prefetch(data, start + 8 * (document // bitmaps.GROUP_DOCUMENTS))
+        prefetch(data, ranks + 4 * (document // bitmaps.GROUP_DOCUMENTS))
+        prefetch(data, low + np.int64(document * bytes_per_document))
+        prefetch(data, codes + np.int64(document * codes_per_document))

@@ -1,9 +1,9 @@
-"""What the documents of a chunk can get from its longest lists at most, 64 documents at a time.
+"""Upper bounds of the scores of a chunk's documents, quantised to 8 bits and computed 64 documents at a time.
 
-To read those lists posting by posting would take most of a search, and hardly any document gets much from them. Their
-bitmaps say at once which documents are in them, and their codes, on processors that can, how strongly. What that is
-worth at most is added up in bytes, a byte a document, in units that are rounded up: its hope. FULL stands for itself
-and for all that is more.
+Reading the longest posting lists posting by posting would take most of a search, although hardly any document gets much
+from them. Instead, their bitmaps say which documents are in them, and a table turns their codes into bounds where the
+processor has the instructions. Bounds are summed in one byte a document, in units that are rounded up. A byte of
+SATURATED stands for that many units or more.
 """
 
 from __future__ import annotations
@@ -14,233 +14,249 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import bitmaps
-from lexent.indexing.bits import (
-    BLOCK,
-    SHUFFLES,
-    WIDE,
-    add_block,
-    add_codes,
-    add_codes_where,
-    add_where,
-    at_least,
-    fetch,
-    in_units,
-    peak,
+from lexent.indexing.postings import bitmaps
+from lexent.indexing.postings.descriptor import CODES, ENCODING, ENTRIES, MAX_POSITION, START
+from lexent.indexing.postings.packing import CODE_ARRAY
+from lexent.indexing.postings.quantisation import NARROW_SHIFT_OFFSET
+from lexent.indexing.postings.simd import (
+    AVX2,
+    AVX512,
+    BLOCK_DOCUMENTS,
+    add_table_bytes,
+    add_table_bytes_where_bitmap,
+    add_where_bitmap,
+    add_where_set,
+    bytes_at_least,
+    expand_bytes,
+    load_word,
+    max_byte,
     popcount,
-    put,
-    spread,
-    word_at,
+    prefetch,
+    quantise_scores,
+    store_word,
 )
-from lexent.indexing.gains import gain_of
-from lexent.indexing.packing import EVERY
-from lexent.indexing.workspace import Asked, Chunk, Scratch
+from lexent.topk.impacts import contribution
+from lexent.topk.workspace import Chunk, QueryTerms, Workspace
 
-FULL = 255
-STEPS = 128
-"""Places of a table: a weight is looked up at code + half of the document's shift - base."""
-GRAIN = 0 if WIDE else 2
-"""How many of the lowest bits of that are left out where many are looked up at a time."""
-LOOKS = WIDE or SHUFFLES
-"""Whether the processor can look up many at a time."""
-TURNS = 4
-"""After so many lists each time it is seen which groups of documents may still hope for enough."""
-WINDOW = 8192
-"""Documents that all lists are asked for before the next ones: their hopes stay in the nearest cache."""
+SATURATED = 255
+"""The highest 8-bit upper bound; the true one may be higher."""
+TABLE_SIZE = 128
+"""Entries of a code table: a bound stands at code + half of the document's shift - base, clipped to the table."""
+GRANULARITY_BITS = 0 if AVX512 else 2
+"""Lowest bits of that index that are dropped, so that the table fits the lookup instruction."""
+HAS_TABLE_LOOKUP = AVX512 or AVX2
+"""Whether the processor looks up many bytes in a table at once."""
+LISTS_PER_CHECK = 4
+"""After this many lists, blocks in which no document can reach the threshold are skipped."""
+WINDOW_DOCUMENTS = 8192
+"""Documents for which all lists are processed before the next ones, so that their bounds stay in the L1 cache."""
 
 
-class Hoped(NamedTuple):
-    """What documents were credited with: for their scores, and for some long lists."""
+class UpperBounds(NamedTuple):
+    """How the upper bounds of documents were made from their accumulators and from n long posting lists."""
 
-    unit: int
-    highest: int  # of all hopes
-    each: np.float32  # what scores are multiplied by
-    most: NDArray[np.int64]  # [n]
-    bases: NDArray[np.int64]  # [n], of the tables; -1 where all documents of a list were credited with the most
-    tables: NDArray[np.uint8]  # [n, STEPS]
+    unit: int  # of the quantised bounds
+    highest: int  # quantised bound of any document
+    score_scale: np.float32  # units per point of an accumulator
+    list_maxima: NDArray[np.int64]  # [n]: what a list adds to the bound of a document, at most
+    bases: NDArray[np.int64]  # [n], of the code tables; -1 where all documents of a list got its maximum
+    tables: NDArray[np.uint8]  # [n, TABLE_SIZE]: bounds by code
 
 
 @njit(cache=True, nogil=True)
-def nothing() -> Hoped:
-    """What documents are credited with for no list."""
+def no_bounds() -> UpperBounds:
+    """The upper bounds of no list."""
     none = np.empty(0, np.int64)
-    return Hoped(np.int64(1), np.int64(0), np.float32(1), none, none, np.empty((0, STEPS), np.uint8))
+    return UpperBounds(np.int64(1), np.int64(0), np.float32(1), none, none, np.empty((0, TABLE_SIZE), np.uint8))
 
 
 @njit(cache=True, nogil=True)
-def add_up(here: Chunk, asked: Asked, strong: int, unit: int, least: int, scratch: Scratch) -> Hoped:
-    """The hopes of all documents: their scores, and what they can get from long lists; some are asked for strengths.
+def compute(
+    chunk: Chunk, terms: QueryTerms, n_by_code: int, unit: int, least: int, workspace: Workspace
+) -> UpperBounds:
+    """Computes the upper bounds of all documents: their accumulators, and what long lists can add.
 
-    Groups of documents that will not hope for `least` units are not asked of all lists, and hope for too little.
+    The first n_by_code lists add bounds by code, the others their maximum. Blocks of documents that cannot reach
+    `least` units are skipped in some lists: their bounds are too low.
     """
-    n, length, hopes = len(asked.rows), bitmaps.n_tops(here.n_documents) * BLOCK, scratch.hopes
-    data, rows, halves = here.lists.codes, asked.rows, here.halves
-    each = np.float32((1 + 1e-6) / unit)  # never too few
-    most, bases, tables, highest = np.empty(n, np.int64), np.full(n, -1), np.empty((n, STEPS), np.uint8), np.int64(0)
-    units, ats, codes = np.empty(n, np.uint8), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    n, length = len(terms.descriptors), bitmaps.n_groups(chunk.n_documents) * BLOCK_DOCUMENTS
+    bounds = workspace.upper_bounds
+    data, lists, half_shifts = chunk.lists.codes, terms.descriptors, chunk.half_shifts
+    score_scale = np.float32((1 + 1e-6) / unit)  # never too few units
+    list_maxima, bases, tables = np.empty(n, np.int64), np.full(n, -1), np.empty((n, TABLE_SIZE), np.uint8)
+    highest = np.int64(0)
+    units, next_bytes, next_codes = np.empty(n, np.uint8), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     for one in range(n):
-        units[one] = units_of(asked.bounds[one], unit)
-        most[one] = max(units[one] * unit, asked.bounds[one])  # so a document of FULL hopes is credited
-        if one < strong:
-            bases[one] = tabulate(here.curve, rows[one, 4], asked.weights[one], unit, tables[one])
-        # Where its bitmap and its codes go on.
-        ats[one], codes[one] = rows[one, 2] + bitmaps.head(here.n_documents), rows[one, 3]
-    room, total = np.empty(BLOCK, np.uint8), np.int64(units[strong:].sum())
-    for window in range(0, length, WINDOW):
-        end = min(window + WINDOW, length)
+        units[one] = bound_units(terms.upper_bounds[one], unit)
+        list_maxima[one] = max(units[one] * unit, terms.upper_bounds[one])  # for documents of saturated bounds
+        if one < n_by_code:
+            bases[one] = fill_code_table(chunk.curve, lists[one, MAX_POSITION], terms.weights[one], unit, tables[one])
+        next_bytes[one] = lists[one, START] + bitmaps.header_bytes(chunk.n_documents)
+        next_codes[one] = lists[one, CODES]
+    buffer, total = np.empty(BLOCK_DOCUMENTS, np.uint8), np.int64(units[n_by_code:].sum())
+    for window in range(0, length, WINDOW_DOCUMENTS):
+        end = min(window + WINDOW_DOCUMENTS, length)
         for place in range(window, end, 64):
-            in_units(scratch.scores, place, each, hopes)
-        for one in range(strong):
-            base, table, at, code = np.uint8(bases[one]), tables[one], ats[one], codes[one]
-            for place in range(window, end, BLOCK):
-                fetch(data, ats[one + 1] + (place - window) // 8)
-                fetch(data, codes[one + 1] + (place - window) // 4)
-                fetch(data, codes[one + 1] + (place - window) // 4 + 64)
-                if rows[one, 0] == EVERY:
-                    add_codes(hopes, place, data, rows[one, 3] + place, halves, base, table)
+            quantise_scores(workspace.accumulators, place, score_scale, bounds)
+        for one in range(n_by_code):
+            base, table, at, code = np.uint8(bases[one]), tables[one], next_bytes[one], next_codes[one]
+            for place in range(window, end, BLOCK_DOCUMENTS):
+                prefetch(data, next_bytes[one + 1] + (place - window) // 8)
+                prefetch(data, next_codes[one + 1] + (place - window) // 4)
+                prefetch(data, next_codes[one + 1] + (place - window) // 4 + 64)
+                if lists[one, ENCODING] == CODE_ARRAY:
+                    add_table_bytes(bounds, place, data, lists[one, CODES] + place, half_shifts, base, table)
                     continue
-                top, at = word_at(data, rows[one, 2] + place // 64), min(at, rows[one, 3])
-                code = min(code, rows[one, 3] + rows[one, 1])
-                code = add_by_strength(data, top, at, code, place, halves, base, table, hopes, room)
-                at += popcount(top)
-            ats[one], codes[one] = at, code
-        left, hopeful = total, np.uint64(2**64 - 1)
-        for one in range(strong, n):
-            if (one - strong) % TURNS == 0 and left < least:
-                hopeful = _hopeful(hopes, window, end, np.uint8(least - left))
-            at, groups = ats[one], hopeful
-            for place in range(window, end, BLOCK):
-                top, at = word_at(data, rows[one, 2] + place // 64), min(at, rows[one, 3])
-                if groups & np.uint64(1) != 0:
-                    fetch(data, ats[one + 1] + (place - window) // 8)
-                    add(data, top, at, place, units[one], hopes)
-                at += popcount(top)
-                groups >>= np.uint64(1)
-            ats[one] = at
-            left -= units[one]
+                nonzero, at = load_word(data, lists[one, START] + place // 64), min(at, lists[one, CODES])
+                code = min(code, lists[one, CODES] + lists[one, ENTRIES])
+                code = add_code_bounds(data, nonzero, at, code, place, half_shifts, base, table, bounds, buffer)
+                at += popcount(nonzero)
+            next_bytes[one], next_codes[one] = at, code
+        remaining, reaching = total, np.uint64(2**64 - 1)
+        for one in range(n_by_code, n):
+            if (one - n_by_code) % LISTS_PER_CHECK == 0 and remaining < least:
+                reaching = _blocks_reaching(bounds, window, end, np.uint8(least - remaining))
+            at, blocks = next_bytes[one], reaching
+            for place in range(window, end, BLOCK_DOCUMENTS):
+                nonzero, at = load_word(data, lists[one, START] + place // 64), min(at, lists[one, CODES])
+                if blocks & np.uint64(1) != 0:
+                    prefetch(data, next_bytes[one + 1] + (place - window) // 8)
+                    add_list_bound(data, nonzero, at, place, units[one], bounds)
+                at += popcount(nonzero)
+                blocks >>= np.uint64(1)
+            next_bytes[one] = at
+            remaining -= units[one]
         for place in range(window, end, 64):
-            scratch.peaks[place // 64] = peak(hopes, place)
-            highest = max(highest, np.int64(scratch.peaks[place // 64]))
-    return Hoped(unit, highest, each, most, bases, tables)
+            workspace.block_maxima[place // 64] = max_byte(bounds, place)
+            highest = max(highest, np.int64(workspace.block_maxima[place // 64]))
+    return UpperBounds(unit, highest, score_scale, list_maxima, bases, tables)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _hopeful(hopes: NDArray[np.uint8], first: int, end: int, least: np.uint8) -> np.uint64:
-    """In which groups of BLOCK documents one hopes for so much, as bits."""
+def _blocks_reaching(bounds: NDArray[np.uint8], first: int, end: int, least: np.uint8) -> np.uint64:
+    """Which blocks of BLOCK_DOCUMENTS have a document whose bound reaches `least`, as bits."""
     found = np.uint64(0)
-    for place in range(first, end, BLOCK):
-        for block in range(place, place + BLOCK, 64):
-            if at_least(hopes, block, least) != 0:
-                found |= np.uint64(1) << np.uint64((place - first) // BLOCK)
+    for place in range(first, end, BLOCK_DOCUMENTS):
+        for block in range(place, place + BLOCK_DOCUMENTS, 64):
+            if bytes_at_least(bounds, block, least) != 0:
+                found |= np.uint64(1) << np.uint64((place - first) // BLOCK_DOCUMENTS)
                 break
     return found
 
 
 @njit(cache=True, nogil=True, inline="always")
-def hope_of(hoped: Hoped, score: np.int32, hope: int) -> int:
-    """The most that a document of that score and hope can have."""
-    if hope == FULL:
-        return np.int64(score) + hoped.most.sum()
-    credited = np.int64(np.int32(np.float32(score) * hoped.each)) + (score > 0)
-    return np.int64(score) + (hope - credited) * hoped.unit
+def score_bound(bounds: UpperBounds, score: np.int32, bound: int) -> int:
+    """Upper bound of the score of a document, from its accumulator and its quantised bound."""
+    if bound == SATURATED:
+        return np.int64(score) + bounds.list_maxima.sum()
+    score_units = np.int64(np.int32(np.float32(score) * bounds.score_scale)) + (score > 0)
+    return np.int64(score) + (bound - score_units) * bounds.unit
 
 
-def _add_wide(
-    data: NDArray[np.uint8], top: np.uint64, at: int, place: int, value: np.uint8, hopes: NDArray[np.uint8]
+def _add_list_bound_avx512(
+    data: NDArray[np.uint8], nonzero: np.uint64, at: int, place: int, value: np.uint8, bounds: NDArray[np.uint8]
 ) -> None:
-    """Adds a value to the hopes of the documents of a group that are in a list with a bitmap.
+    """Adds a value to the bounds of the documents of a block that are in a list with a bitmap.
 
-    top: which bytes of its bitmap there are for the group, from `at` on. place: the group's first document.
+    nonzero: which bytes of the block's bitmap are stored, from `at` on. place: the block's first document.
     """
-    add_block(hopes, place, data, at, top, value)
+    add_where_bitmap(bounds, place, data, at, nonzero, value)
 
 
-def _add_narrow(
-    data: NDArray[np.uint8], top: np.uint64, at: int, place: int, value: np.uint8, hopes: NDArray[np.uint8]
+def _add_list_bound_portable(
+    data: NDArray[np.uint8], nonzero: np.uint64, at: int, place: int, value: np.uint8, bounds: NDArray[np.uint8]
 ) -> None:
-    """The same on any processor."""
+    """`_add_list_bound_avx512` for any processor."""
     for word in range(8):
-        which = top & np.uint64(255)
-        add_where(hopes, place + 64 * word, spread(data, at, which), value)
-        at += popcount(which)
-        top >>= np.uint64(8)
+        stored = nonzero & np.uint64(255)
+        add_where_set(bounds, place + 64 * word, expand_bytes(data, at, stored), value)
+        at += popcount(stored)
+        nonzero >>= np.uint64(8)
 
 
-add_narrow = njit(cache=True, nogil=True, forceinline=True)(_add_narrow)
-add = njit(cache=True, nogil=True, forceinline=True)(_add_wide) if WIDE else add_narrow
+add_list_bound_portable = njit(cache=True, nogil=True, forceinline=True)(_add_list_bound_portable)
+add_list_bound = (
+    njit(cache=True, nogil=True, forceinline=True)(_add_list_bound_avx512) if AVX512 else add_list_bound_portable
+)
 
 
-def _add_by_strength_wide(
+def _add_code_bounds_avx512(
     data: NDArray[np.uint8],
-    top: np.uint64,
+    nonzero: np.uint64,
     at: int,
     code: int,
     place: int,
-    halves: NDArray[np.uint8],
+    half_shifts: NDArray[np.uint8],
     base: np.uint8,
     table: NDArray[np.uint8],
-    hopes: NDArray[np.uint8],
-    room: NDArray[np.uint8],
+    bounds: NDArray[np.uint8],
+    buffer: NDArray[np.uint8],
 ) -> int:
-    """Adds what a table says of those documents; for processors that can look up. Gives where codes go on.
+    """Adds the table's bounds of their codes to those documents; returns where the next block's codes begin.
 
-    code: where those of the group begin. halves: of the documents' shifts, rounded up. room: working memory.
+    code: where the block's codes begin. buffer: working memory. Needs HAS_TABLE_LOOKUP.
     """
-    return add_codes_where(hopes, place, data, at, top, code, halves, base, table)
+    return add_table_bytes_where_bitmap(bounds, place, data, at, nonzero, code, half_shifts, base, table)
 
 
-def _add_by_strength_narrow(
+def _add_code_bounds_avx2(
     data: NDArray[np.uint8],
-    top: np.uint64,
+    nonzero: np.uint64,
     at: int,
     code: int,
     place: int,
-    halves: NDArray[np.uint8],
+    half_shifts: NDArray[np.uint8],
     base: np.uint8,
     table: NDArray[np.uint8],
-    hopes: NDArray[np.uint8],
-    room: NDArray[np.uint8],
+    bounds: NDArray[np.uint8],
+    buffer: NDArray[np.uint8],
 ) -> int:
-    """The same on processors that are not WIDE."""
-    for word in range(0, BLOCK, 64):
-        bits = spread(data, at, top & np.uint64(255))
-        at += popcount(top & np.uint64(255))
-        top >>= np.uint64(8)
+    """`_add_code_bounds_avx512` for processors without AVX-512."""
+    for word in range(0, BLOCK_DOCUMENTS, 64):
+        bits = expand_bytes(data, at, nonzero & np.uint64(255))
+        at += popcount(nonzero & np.uint64(255))
+        nonzero >>= np.uint64(8)
         for byte in range(0, 64, 8):
-            put(room, word + byte, spread(data, code, bits & np.uint64(255)))
+            store_word(buffer, word + byte, expand_bytes(data, code, bits & np.uint64(255)))
             code += popcount(bits & np.uint64(255))
             bits >>= np.uint64(8)
-    add_codes(hopes, place, room, 0, halves, base, table)
+    add_table_bytes(bounds, place, buffer, 0, half_shifts, base, table)
     return code
 
 
-add_by_strength = njit(cache=True, nogil=True, forceinline=True)(
-    _add_by_strength_wide if WIDE else _add_by_strength_narrow
+add_code_bounds = njit(cache=True, nogil=True, forceinline=True)(
+    _add_code_bounds_avx512 if AVX512 else _add_code_bounds_avx2
 )
 
 
 @njit(cache=True, nogil=True)
-def tabulate(curve: NDArray[np.float32], highest: int, weight: np.float32, unit: int, table: NDArray[np.uint8]) -> int:
-    """Fills the table of a list whose postings stand at `highest` in the curve at most; gives its base."""
-    base = min(max((highest + 1) // 2 - STEPS + 1, 0), 255)
-    beyond = min(max(highest // 2, 0), 255) - base  # from here on the highest; what is beyond 255 is looked up there
-    most, each = np.uint8(units_of(gain_of(curve[highest], weight), unit)), 1.0 / unit
-    for place in range(STEPS >> GRAIN):
-        step = ((place + 1) << GRAIN) - 1
-        if step < beyond:
-            units = np.int32(gain_of(curve[np.uint16(2 * (base + step))], weight) * each) + 1  # never too few
-            table[place] = np.uint8(min(units, FULL))
+def fill_code_table(
+    curve: NDArray[np.float32], max_position: int, weight: np.float32, unit: int, table: NDArray[np.uint8]
+) -> int:
+    """Fills the code table of a list whose postings stand at `max_position` in the curve at most; returns its base."""
+    narrow = max_position - NARROW_SHIFT_OFFSET
+    base = min(max((narrow + 1) // 2 - TABLE_SIZE + 1, 0), 255)
+    last = min(max(narrow // 2, 0), 255) - base  # from here on the maximum: indices above 255 are clipped to it
+    maximum, scale = np.uint8(bound_units(contribution(curve[max_position], weight), unit)), 1.0 / unit
+    for place in range(TABLE_SIZE >> GRANULARITY_BITS):
+        step = ((place + 1) << GRANULARITY_BITS) - 1
+        if step < last:
+            impact = curve[np.uint16(NARROW_SHIFT_OFFSET + 2 * (base + step))]
+            units = np.int32(contribution(impact, weight) * scale) + 1  # never too few
+            table[place] = np.uint8(min(units, SATURATED))
         else:
-            table[place] = most
+            table[place] = maximum
     return base
 
 
 @njit(cache=True, nogil=True, inline="always")
-def units_of(gain: int, unit: int) -> int:
-    return min(gain // unit + 1, FULL)
+def bound_units(value: int, unit: int) -> int:
+    """An upper bound in units, rounded up and saturated."""
+    return min(value // unit + 1, SATURATED)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def credit(hoped: Hoped, number: int, code: int, half: int) -> int:
-    """What a posting of a list with a table is credited with. half: of the document's shift, rounded up."""
-    return np.int64(hoped.tables[number, (max(min(code + half, 255) - hoped.bases[number], 0) & (STEPS - 1)) >> GRAIN])
+def code_bound(bounds: UpperBounds, number: int, code: int, half_shift: int) -> int:
+    """Units that a posting of a list with a code table adds to the bound of its document."""
+    place = min(max(min(code + half_shift, 255) - bounds.bases[number], 0), TABLE_SIZE - 1)
+    return np.int64(bounds.tables[number, place >> GRANULARITY_BITS])

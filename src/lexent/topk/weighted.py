@@ -1,12 +1,12 @@
-"""The Numba kernels of exact top-k search over packed segments. Their slow twin is `lexent.indexing.reference`.
+"""Exact top-k over the weighted posting lists of a segment. The slow twin is `lexent.topk.reference`.
 
-A posting's weight is `curve[2 code + shift of its document]` (see `lexent.indexing.scale`). What it adds to a score is
-a whole number: the weight times the query's weight, which is scaled up so that all sums fit 31 bits. Whole numbers make
-a sum the same in any order, so pruning cannot change a score; and each is at least 1 (at most -1 for a negative
-weight), so every document that shares a latent with a query of positive weights scores above 0.
+The impact of a posting is `curve[2 code + shift of its document]` (see `quantisation`). Its contribution to a score is
+an integer: the impact times the query weight, which is scaled up so that all sums fit 31 bits. An integer sum does not
+depend on the order, so pruning cannot change a score. A contribution is at least 1 (at most -1 for a negative weight),
+so every document that shares a latent with a query of positive weights scores above 0.
 
-A chunk is searched in one of two ways: `lexent.indexing.hoping`, or `lexent.indexing.adding` on processors that are
-slow at it, for binary lists and for very many documents.
+A chunk is searched by `lexent.topk.bound_pruning`; by `lexent.topk.maxscore` for binary posting lists, for large k, and
+on processors without table lookups.
 """
 
 from __future__ import annotations
@@ -17,39 +17,40 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import adding, hoping
-from lexent.indexing.bits import fetch
-from lexent.indexing.gains import gain_of
-from lexent.indexing.heap import arrange as arrange
-from lexent.indexing.heap import offer
-from lexent.indexing.hopes import LOOKS, nothing
-from lexent.indexing.hoping import CARE as CARE
-from lexent.indexing.packing import CHUNK, Lists, known_in, locate, row_of
-from lexent.indexing.reading import look_up
-from lexent.indexing.scale import NEUTRAL, ONE
-from lexent.indexing.workspace import DAMAGED, Asked, Chunk
-from lexent.indexing.workspace import Scratch as Scratch
+from lexent.indexing.postings.descriptor import COLUMNS, MAX_POSITION
+from lexent.indexing.postings.packing import CHUNK_DOCUMENTS, PostingLists, find_list, known_in, locate
+from lexent.indexing.postings.quantisation import CODE_OF_ONE, NARROW_NEUTRAL_SHIFT, NARROW_SHIFT_OFFSET
+from lexent.indexing.postings.simd import prefetch
+from lexent.topk import bound_pruning, maxscore
+from lexent.topk.bound_pruning import NEUTRAL_AGGRESSIVENESS as NEUTRAL_AGGRESSIVENESS
+from lexent.topk.heap import COUNT, push
+from lexent.topk.heap import sort_heap as sort_heap
+from lexent.topk.impacts import contribution
+from lexent.topk.posting_lists import score_candidates
+from lexent.topk.upper_bounds import HAS_TABLE_LOOKUP, no_bounds
+from lexent.topk.workspace import DAMAGED, THRESHOLD, Chunk, QueryTerms, Workspace
 
-NEGATIVE = -2
-"""What kernels say of a query with negative weights instead of giving a result; DAMAGED says that a list is."""
-MANY = 100
-"""Above this k it is quicker to add scores up."""
+NEGATIVE_WEIGHT = -2
+"""Returned by `top_k` instead of a result: the query has negative weights, so no upper bound holds."""
+BOUND_PRUNING_MAX_K = 100
+"""Above this k, MaxScore is faster than bound pruning."""
 
 
-class Weights(NamedTuple):
-    """How the postings of a segment weigh; all of it follows from the recipe and the collection's average length."""
+class SegmentImpacts(NamedTuple):
+    """What the impacts of a segment's postings follow from, given the recipe and the collection's average length."""
 
-    curve: NDArray[np.float32]  # [768]
-    shifts: NDArray[np.uint8]  # [n_documents + CHUNK]
-    halves: NDArray[np.uint8]  # [n_documents + CHUNK]: of the shifts, rounded up
-    rises: NDArray[np.int64]  # [n_chunks]: the most that a shift rose since the chunk was packed
+    curve: NDArray[np.float32]  # [CURVE_SIZE]
+    shifts: NDArray[np.uint16]  # [n_documents + CHUNK_DOCUMENTS]
+    half_shifts: NDArray[np.uint8]  # [n_documents + CHUNK_DOCUMENTS]: see `quantisation.half_shifts`
+    shift_rises: NDArray[np.int64]  # [n_chunks]: the most that a shift is above the one the chunk was packed with
+    lowest_shifts: NDArray[np.int64]  # [n_chunks]
 
 
 @njit(cache=True, nogil=True)
-def prepare(
+def prepare_terms(
     ids: NDArray[np.int32], weights: NDArray[np.float32], scale: float, size: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.float32], bool]:
-    """A query's known latents that weigh something, ascending; their scaled weights; whether any is negative."""
+    """A query's latents below `size` of non-zero weight, ascending; their scaled weights; whether any is negative."""
     latents, scaled = np.empty(len(ids), np.uint32), np.empty(len(ids), np.float32)
     n, negative, ascending = 0, False, True
     for place in range(1, len(ids)):
@@ -63,140 +64,148 @@ def prepare(
 
 
 @njit(cache=True, nogil=True)
-def top(
+def top_k(
     ids: NDArray[np.int32],
-    query: NDArray[np.float32],
+    weights: NDArray[np.float32],
     scale: float,
     size: int,
-    lists: Lists,
-    weights: Weights,
+    lists: PostingLists,
+    impacts: SegmentImpacts,
     allowed: NDArray[np.bool_],
     base: int,
-    best: NDArray[np.int32],
-    who: NDArray[np.int64],
+    heap_scores: NDArray[np.int32],
+    heap_documents: NDArray[np.int64],
     state: NDArray[np.int64],
-    scratch: Scratch,
+    workspace: Workspace,
 ) -> int:
-    """Adds a segment's best documents to the heap `best`, `who`.
+    """Pushes a segment's best documents to a heap; returns 0, DAMAGED or NEGATIVE_WEIGHT.
 
-    state: how many it holds, a score known reached, and CARE at first; it goes on to the next segment. ids, query: the
-    query's latents and weights; scale, size: see `prepare`. allowed: which documents count, empty for all. base: what
-    the segment's first document is called. NEGATIVE says that a weight is, and nothing was done.
+    ids, weights, scale, size: of the query's terms, see `prepare_terms`. allowed: which documents may be found, empty
+    for all. base: the position of the segment's first document. state: documents in the heap, a threshold known to be
+    reached, and NEUTRAL_AGGRESSIVENESS at first; it is handed on to the next segment. Nothing is pushed
+    where a weight is negative.
     """
-    query_ids, query_weights, negative = prepare(ids, query, scale, size)
+    latents, scaled, negative = prepare_terms(ids, weights, scale, size)
     if negative:
-        return NEGATIVE
-    n_query, k = len(query_ids), len(best)
-    rows = np.empty((n_query, 5), np.int64)
-    row_weights = np.empty(n_query, np.float32)
-    bounds = np.empty(n_query, np.int64)
-    for chunk in range(len(lists.chunks) - 1):
-        first = lists.chunks[chunk, 0]
-        n_documents = lists.chunks[chunk + 1, 0] - first
-        here = Chunk(
+        return NEGATIVE_WEIGHT
+    n_latents, k = len(latents), len(heap_scores)
+    descriptors = np.empty((n_latents, COLUMNS), np.int64)
+    term_weights = np.empty(n_latents, np.float32)
+    term_bounds = np.empty(n_latents, np.int64)
+    for number in range(len(lists.chunks) - 1):
+        first = lists.chunks[number, 0]
+        n_documents = lists.chunks[number + 1, 0] - first
+        chunk = Chunk(
             lists,
             n_documents,
-            weights.shifts[first : first + CHUNK],
-            weights.halves[first : first + CHUNK],
-            weights.curve,
+            impacts.shifts[first : first + CHUNK_DOCUMENTS],
+            impacts.lowest_shifts[number],
+            impacts.half_shifts[first : first + CHUNK_DOCUMENTS],
+            impacts.curve,
         )
         live = allowed[first : first + n_documents] if len(allowed) else allowed
-        n = _resolve(query_ids, query_weights, lists, chunk, weights, rows, row_weights, bounds)
+        n = _find_lists(latents, scaled, lists, number, impacts, descriptors, term_weights, term_bounds)
         if n == DAMAGED:
             return DAMAGED
-        if state[0] == k:
-            state[1] = max(state[1], np.int64(best[0]) + 1)
-        if bounds[:n].sum() < max(state[1], 1):
+        if state[COUNT] == k:
+            state[THRESHOLD] = max(state[THRESHOLD], np.int64(heap_scores[0]) + 1)
+        if term_bounds[:n].sum() < max(state[THRESHOLD], 1):
             continue
-        asked = Asked(rows[:n], row_weights[:n], bounds[:n])
-        if LOOKS and lists.records.shape[1] > 1 and k <= MANY:
-            n_chosen = hoping.search(here, asked, live, k, state, scratch)
+        terms = QueryTerms(descriptors[:n], term_weights[:n], term_bounds[:n])
+        if HAS_TABLE_LOOKUP and lists.records.shape[1] > 1 and k <= BOUND_PRUNING_MAX_K:
+            n_candidates = bound_pruning.search(chunk, terms, live, k, state, workspace)
         else:
-            n_chosen = adding.search(here, asked, live, k, state, scratch)
-        if n_chosen == DAMAGED:
+            n_candidates = maxscore.search(chunk, terms, live, k, state, workspace)
+        if n_candidates == DAMAGED:
             return DAMAGED
-        for one in range(n_chosen):
-            offer(best, who, state, k, np.int32(scratch.sums[one]), base + first + scratch.chosen[one])
+        for place in range(n_candidates):
+            score, document = np.int32(workspace.candidate_scores[place]), base + first + workspace.candidates[place]
+            push(heap_scores, heap_documents, state, k, score, document)
     return 0
 
 
 @njit(cache=True, nogil=True)
-def top_of_few(
+def top_k_of_few(
     ids: NDArray[np.int32],
-    query: NDArray[np.float32],
+    weights: NDArray[np.float32],
     scale: float,
     size: int,
-    lists: Lists,
-    weights: Weights,
+    lists: PostingLists,
+    impacts: SegmentImpacts,
     documents: NDArray[np.int64],
     base: int,
-    best: NDArray[np.int32],
-    who: NDArray[np.int64],
+    heap_scores: NDArray[np.int32],
+    heap_documents: NDArray[np.int64],
     state: NDArray[np.int64],
-    scratch: Scratch,
+    workspace: Workspace,
 ) -> int:
-    """What `top` does, for a few documents of a segment, which ascend: each is looked up in every list."""
-    query_ids, query_weights, negative = prepare(ids, query, scale, size)
+    """`top_k` among a few documents of a segment, which ascend: each is probed in every posting list."""
+    latents, scaled, negative = prepare_terms(ids, weights, scale, size)
     if negative:
-        return NEGATIVE
-    n_query, k, start = len(query_ids), len(best), 0
-    rows = np.empty((n_query, 5), np.int64)
-    row_weights = np.empty(n_query, np.float32)
-    bounds = np.empty(n_query, np.int64)
-    for chunk in range(len(lists.chunks) - 1):
-        first, stop, n_chosen = lists.chunks[chunk, 0], lists.chunks[chunk + 1, 0], np.int64(0)
+        return NEGATIVE_WEIGHT
+    n_latents, k, start = len(latents), len(heap_scores), 0
+    descriptors = np.empty((n_latents, COLUMNS), np.int64)
+    term_weights = np.empty(n_latents, np.float32)
+    term_bounds = np.empty(n_latents, np.int64)
+    for number in range(len(lists.chunks) - 1):
+        first, stop, n_candidates = lists.chunks[number, 0], lists.chunks[number + 1, 0], np.int64(0)
         while start < len(documents) and documents[start] < stop:
-            scratch.chosen[n_chosen], scratch.sums[n_chosen] = documents[start] - first, 0
+            workspace.candidates[n_candidates], workspace.candidate_scores[n_candidates] = documents[start] - first, 0
             start += 1
-            n_chosen += 1
-        if n_chosen == 0:
+            n_candidates += 1
+        if n_candidates == 0:
             continue
-        n = _resolve(query_ids, query_weights, lists, chunk, weights, rows, row_weights, bounds)
+        n = _find_lists(latents, scaled, lists, number, impacts, descriptors, term_weights, term_bounds)
         if n == DAMAGED:
             return DAMAGED
-        here = Chunk(
+        chunk = Chunk(
             lists,
             stop - first,
-            weights.shifts[first : first + CHUNK],
-            weights.halves[first : first + CHUNK],
-            weights.curve,
+            impacts.shifts[first : first + CHUNK_DOCUMENTS],
+            impacts.lowest_shifts[number],
+            impacts.half_shifts[first : first + CHUNK_DOCUMENTS],
+            impacts.curve,
         )
-        asked, order = Asked(rows[:n], row_weights[:n], bounds[:n]), np.arange(n)
-        look_up(here, asked, order, np.full(n, -1), np.zeros(n, np.int64), nothing(), n_chosen, scratch)
-        for one in range(n_chosen):
-            if scratch.sums[one] > 0:
-                offer(best, who, state, k, np.int32(scratch.sums[one]), base + first + scratch.chosen[one])
+        terms, order = QueryTerms(descriptors[:n], term_weights[:n], term_bounds[:n]), np.arange(n)
+        score_candidates(
+            chunk, terms, order, np.full(n, -1), np.zeros(n, np.int64), no_bounds(), n_candidates, workspace
+        )
+        for place in range(n_candidates):
+            if workspace.candidate_scores[place] > 0:
+                score = np.int32(workspace.candidate_scores[place])
+                push(heap_scores, heap_documents, state, k, score, base + first + workspace.candidates[place])
     return 0
 
 
 @njit(cache=True, nogil=True)
-def _resolve(
-    query_ids: NDArray[np.uint32],
-    query_weights: NDArray[np.float32],
-    lists: Lists,
+def _find_lists(
+    latents: NDArray[np.uint32],
+    weights: NDArray[np.float32],
+    lists: PostingLists,
     chunk: int,
-    weights: Weights,
-    rows: NDArray[np.int64],  # [n_query, 5]: see `locate`; and the highest place in the curve
-    row_weights: NDArray[np.float32],
-    bounds: NDArray[np.int64],
+    impacts: SegmentImpacts,
+    descriptors: NDArray[np.int64],
+    term_weights: NDArray[np.float32],
+    term_bounds: NDArray[np.int64],
 ) -> int:
-    """The query's lists in a chunk, their weights and the most that each can add; gives how many there are."""
-    n, rise, known = 0, weights.rises[chunk], known_in(lists, chunk)
+    """Finds the query's posting lists in a chunk: fills `QueryTerms`; returns how many there are, or DAMAGED."""
+    n, rise, known = 0, impacts.shift_rises[chunk], known_in(lists, chunk)
     first, n_lists = lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1] - lists.chunks[chunk, 1]
-    found = np.empty(len(query_ids), np.int64)
-    for place in range(len(query_ids)):  # all are asked for before the first is read
-        found[place] = row_of(known, np.uint64(query_ids[place]), n_lists)
-        fetch(lists.records[first:].reshape(-1), max(found[place], 0) * lists.records.shape[1])
-    for place in range(len(query_ids)):
+    found = np.empty(len(latents), np.int64)
+    for place in range(len(latents)):  # prefetch all records before the first is read
+        found[place] = find_list(known, np.uint64(latents[place]), n_lists)
+        prefetch(lists.records[first:].reshape(-1), max(found[place], 0) * lists.records.shape[1])
+    for place in range(len(latents)):
         if found[place] < 0:
             continue
         row = first + found[place]
-        if not locate(lists, chunk, row, rows[n]):
+        if not locate(lists, chunk, row, descriptors[n]):
             return DAMAGED
-        packed = 2 * ONE + NEUTRAL if lists.records.shape[1] == 1 else np.int64(lists.records[row, 0]) >> 20
-        highest = min(max(packed + rise, 0), len(weights.curve) - 1)
-        rows[n, 4] = highest
-        row_weights[n] = query_weights[place]
-        bounds[n] = gain_of(weights.curve[highest], query_weights[place])
+        binary = lists.records.shape[1] == 1
+        packed = 2 * CODE_OF_ONE + NARROW_NEUTRAL_SHIFT if binary else np.int64(lists.records[row, 0]) >> 20
+        position = min(max(packed + NARROW_SHIFT_OFFSET + rise, 0), len(impacts.curve) - 1)
+        descriptors[n, MAX_POSITION] = position
+        term_weights[n] = weights[place]
+        term_bounds[n] = contribution(impacts.curve[position], weights[place])
         n += 1
     return n

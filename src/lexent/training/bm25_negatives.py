@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from lexent.coders.negatives import DEPTH, SKIPPED, STEP, chosen, dense_negatives, joined
 from lexent.errors import InputError
 from lexent.search.lexical import RECIPE, counts, words
 from lexent.search.searcher import Searcher
+from lexent.training.hard_negatives import (
+    MINING_DEPTH,
+    QUERIES_PER_BATCH,
+    SKIPPED_DOCUMENTS,
+    chosen,
+    dense_negatives,
+    joined,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lexent.coders.pairs import Pairs
     from lexent.encoders import Encoder
+    from lexent.training.pairs import Pairs
 
 Miner = Literal["bm25", "dense"]
 """How hard negatives are found: by words, or by the encoder's vectors."""
@@ -41,17 +48,21 @@ def mined(
 
 
 def bm25_negatives(
-    pairs: Pairs, *, depth: int = DEPTH, skip: int = SKIPPED, progress: Callable[[float], None] | None = None
+    pairs: Pairs,
+    *,
+    depth: int = MINING_DEPTH,
+    skip: int = SKIPPED_DOCUMENTS,
+    progress: Callable[[float], None] | None = None,
 ) -> NDArray[np.int64]:
     """int64[n_queries, depth - skip]: the best documents by BM25, without known answers and the first `skip` others."""
     vocabulary: dict[str, int] = {}
     searcher = Searcher.from_vectors(counts(map(words, pairs.documents), vocabulary, grow=True), RECIPE)
     most = min(depth + max(len(found) for found in pairs.answers()), len(pairs.documents))
     candidates = np.full((len(pairs.queries), most), -1, np.int64)
-    for start in range(0, len(pairs.queries), STEP):
-        part = slice(start, start + STEP)
+    for start in range(0, len(pairs.queries), QUERIES_PER_BATCH):
+        part = slice(start, start + QUERIES_PER_BATCH)
         queries = counts(map(words, pairs.queries[part]), vocabulary, grow=False)
         candidates[part] = searcher.top(queries, most).positions
         if progress is not None:
-            progress(min(1.0, (start + STEP) / len(pairs.queries)))
+            progress(min(1.0, (start + QUERIES_PER_BATCH) / len(pairs.queries)))
     return chosen(candidates, pairs, skip=skip)[:, : depth - skip]

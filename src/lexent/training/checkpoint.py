@@ -75,15 +75,18 @@ def read_checkpoint(run: Run) -> bool:
 
 
 def model_tensors(model: torch.nn.Module, *, name: str = "model") -> dict[str, torch.Tensor]:
+    """The tensors of a model under a prefix."""
     return {f"{name}.{key}": tensor for key, tensor in model.state_dict().items()}
 
 
 def restore_model(model: torch.nn.Module, tensors: dict[str, torch.Tensor], *, name: str = "model") -> None:
+    """Load what `model_tensors` gave."""
     head = f"{name}."
     model.load_state_dict({key.removeprefix(head): tensors[key] for key in tensors if key.startswith(head)})
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """The tensors of an optimizer."""
     return {
         f"optimizer.{place}.{name}": torch.as_tensor(value)
         for place, state in optimizer.state_dict()["state"].items()
@@ -92,6 +95,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tenso
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
+    """Load what `optimizer_tensors` gave."""
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith("optimizer."):

@@ -8,26 +8,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from lexent.encoders.encoder import finite_batches
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lexent.coders.pairs import Pairs
     from lexent.encoders import Encoder
+    from lexent.training.pairs import Pairs
     from lexent.types import Kind
 
-DEPTH = 32
+MINING_DEPTH = 32
 """Best documents of a query that are looked at."""
-SKIPPED = 2
+SKIPPED_DOCUMENTS = 2
 """Of those, the first that are left out: the likeliest to be answers that nobody marked."""
-MARGIN = 0.95
+MAX_RELATIVE_SIMILARITY = 0.95
 """A document at least this share as like the query as its own answer may well be an answer too."""
-STEP = 1024
+QUERIES_PER_BATCH = 1024
 """Queries at a time."""
 
 
-def chosen(candidates: NDArray[np.int64], pairs: Pairs, *, skip: int = SKIPPED) -> NDArray[np.int64]:
+def chosen(candidates: NDArray[np.int64], pairs: Pairs, *, skip: int = SKIPPED_DOCUMENTS) -> NDArray[np.int64]:
     """int64[n_queries, depth - skip]: candidates, best first, without known answers and the first others; -1 after."""
     found = np.full((len(candidates), max(candidates.shape[1] - skip, 0)), -1, np.int64)
     for row, answers in enumerate(pairs.answers()):
@@ -40,9 +41,9 @@ def dense_negatives(
     pairs: Pairs,
     encoder: Encoder,
     *,
-    depth: int = DEPTH,
-    skip: int = SKIPPED,
-    margin: float = MARGIN,
+    depth: int = MINING_DEPTH,
+    skip: int = SKIPPED_DOCUMENTS,
+    margin: float = MAX_RELATIVE_SIMILARITY,
     progress: Callable[[float], None] | None = None,
 ) -> NDArray[np.int64]:
     """int64[n_queries, depth - skip]: the documents whose vectors are nearest to the query's.
@@ -57,13 +58,13 @@ def dense_negatives(
     bar = np.full(len(queries), -np.inf)
     own = (queries[torch.from_numpy(pairs.query)] * documents[torch.from_numpy(pairs.positive)]).sum(dim=1)
     np.maximum.at(bar, pairs.query, margin * own.cpu().numpy())
-    for start in range(0, len(queries), STEP):
-        part = slice(start, start + STEP)
+    for start in range(0, len(queries), QUERIES_PER_BATCH):
+        part = slice(start, start + QUERIES_PER_BATCH)
         best = (queries[part] @ documents.t()).topk(most, dim=1)
         near = best.values.cpu().numpy() < bar[part, None]
         candidates[part] = np.where(near, best.indices.cpu().numpy(), -1)
         if progress is not None:
-            progress(min(1.0, (start + STEP) / len(queries)))
+            progress(min(1.0, (start + QUERIES_PER_BATCH) / len(queries)))
     return chosen(candidates, pairs, skip=skip)[:, : depth - skip]
 
 
@@ -80,7 +81,7 @@ def joined(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 def _vectors(encoder: Encoder, texts: Sequence[str], kind: Kind, device: torch.device) -> torch.Tensor:
     """float32[n, d]: vectors of length 1."""
     found = torch.zeros(len(texts), encoder.dim, device=device)
-    for places, states in encoder.batches(texts, kind=kind, level="pooled"):
+    for places, states in finite_batches(encoder, texts, kind=kind, level="pooled"):
         rows = states.values.to(device).float()
         found[torch.from_numpy(places).to(device)] = torch.nn.functional.normalize(rows, dim=1)
     return found

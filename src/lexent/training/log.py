@@ -18,6 +18,7 @@ class Log:
         self.path = folder / METRICS
 
     def add(self, row: dict[str, Any]) -> None:
+        """Append a row."""
         with disk_errors(self.path), self.path.open("a") as file:
             file.write(json.dumps({key: round(value, 6) for key, value in row.items()}) + "\n")
 

@@ -4,43 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lexent.coders.pairs import Pairs
 from lexent.corpus.corpus import read
-from lexent.errors import InputError, NotFoundError
+from lexent.errors import InputError
+from lexent.evaluation.training_split import training_split
+from lexent.training.pairs import Pairs
+
+if TYPE_CHECKING:
+    from lexent.evaluation.collections import Collection
 
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+")
 FEWEST_SENTENCES = 3
 """A text with fewer gives none away: what is left would be too little to be found."""
 
 
-def collection_pairs(source: str | Path, *, split: str = "train") -> Pairs:
-    """A pair for each judgement above 0 of a collection's split; all its documents may serve as negatives.
+def collection_pairs(source: str | Path, *, split: str | None = None) -> Pairs:
+    """The pairs of a collection's train split, or of the split that is named. A test split is refused.
 
-    A split for tests is refused. So is a query, silently, whose words are those of a query of the test split: some
-    collections ask the same question in both.
+    Queries that a test split asks in the same words are left out: some collections ask a question in both.
     """
-    from lexent.evaluation.collections import load
+    return judged_pairs(training_split(source, split))
 
-    if "test" in split.lower() or (_is_id(source) and "test" in str(source).split("/")):
-        raise InputError(
-            f'the split "{split}" of {source} is for measuring: a lexicon trained on it would know the answers that it '
-            f"is measured by; give a split to learn from, such as train"
-        )
-    found = load(source, split=split)
-    known: set[str] = set()
-    with suppress(NotFoundError):  # where there is no split for tests, all queries may be learned from
-        known = {_plain(text) for text in load(source, split="test").queries.values()}
-    contents = {document.id: document.content for document in found.documents if document.content.strip()}
+
+def judged_pairs(collection: Collection) -> Pairs:
+    """A pair for each judgement above 0; all documents may serve as negatives."""
+    contents = {document.id: document.content for document in collection.documents if document.content.strip()}
     pairs = [
         (query, contents[document])
-        for id, query in found.queries.items()
-        if _plain(query) not in known
-        for document, grade in found.qrels[id].items()
+        for id, query in collection.queries.items()
+        for document, grade in collection.qrels[id].items()
         if grade > 0 and document in contents
     ]
     return Pairs.of(pairs, documents=list(contents.values()))
@@ -73,12 +69,3 @@ def _cloze(text: str, each: int, draw: np.random.Generator) -> list[tuple[str, s
         return []
     places = sorted(draw.permutation(able)[:each].tolist())
     return [(parts[place], " ".join([*parts[:place], *parts[place + 1 :]])) for place in places]
-
-
-def _is_id(source: str | Path) -> bool:
-    """Whether it is the name of a collection of ir_datasets, which may end with its split."""
-    return str(source).startswith("irds:") or not Path(source).is_dir()
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())

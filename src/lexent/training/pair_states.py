@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import torch
 
-from lexent.encoders.encoder import batches_with_whole, encode
+from lexent.encoders import patches
+from lexent.encoders.encoder import batches_with_whole, check_finite, encode, finite_batches
+from lexent.encoders.sentence import SentenceEncoder
 from lexent.errors import InputError
 from lexent.types import Kind, States
 
@@ -34,7 +36,8 @@ class TextStates:
 class StateSource(Protocol):
     """Gives the states of texts by their numbers."""
 
-    def of(self, places: NDArray[np.int64]) -> TextStates: ...
+    def of(self, places: NDArray[np.int64]) -> TextStates:
+        """The states of the texts at these places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class FreshStates:
         self.encoder, self.side, self.device = encoder, side, device
 
     def of(self, places: NDArray[np.int64]) -> TextStates:
+        """The states of the texts at these places."""
         side = self.side
         texts = [side.texts[place] for place in places]
         states = encode(self.encoder, texts, kind=side.kind, specials=side.specials)
@@ -99,6 +103,7 @@ class HeldStates:
         self.pooled = torch.cat(pooled)[back] if pooled else None
 
     def of(self, places: NDArray[np.int64]) -> TextStates:
+        """The states of the texts at these places."""
         counts = self.counts[places]
         rows = torch.from_numpy(_ranges(self.starts[places], counts)).to(self.device)
         pooled = None if self.pooled is None else self.pooled[torch.from_numpy(places).to(self.device)]
@@ -112,6 +117,7 @@ class TrainedStates:
         self.model, self.side, self.prompt, self.device, self.autocast = model, side, prompt, device, autocast
 
     def of(self, places: NDArray[np.int64]) -> TextStates:
+        """The states of the texts at these places."""
         side, tokenizer = self.side, self.model.tokenizer
         more = 0 if side.specials else tokenizer.num_special_tokens_to_add()
         encoded = tokenizer(
@@ -134,25 +140,26 @@ class TrainedStates:
             for module in list(self.model)[1:]:
                 features = module(features)
             pooled = features["sentence_embedding"].float()
-        return TextStates(rows, kept.sum(dim=1).numpy().astype(np.int64), pooled)
+        counts = kept.sum(dim=1).numpy().astype(np.int64)
+        found = States(rows.detach(), np.concatenate([[0], np.cumsum(counts)]))
+        check_finite(found, [side.texts[place] for place in places], encoder="in training")
+        return TextStates(rows, counts, pooled)
 
 
 def _batches(encoder: Encoder, side: Side) -> Iterator[tuple[NDArray[np.int64], States, States | None]]:
     if side.whole:
         yield from batches_with_whole(encoder, side.texts, kind=side.kind, specials=side.specials)
         return
-    for places, states in encoder.batches(side.texts, kind=side.kind, specials=side.specials):
+    for places, states in finite_batches(encoder, side.texts, kind=side.kind, specials=side.specials):
         yield places, states, None
 
 
 def trainable(encoder: Encoder, *, device: torch.device) -> Any:
     """A copy of the encoder's model that can learn: in float32, without dropout, so that a run can be repeated."""
-    from lexent.encoders import patches
-    from lexent.encoders.sentence import SentenceEncoder
-
     if not isinstance(encoder, SentenceEncoder) or not hasattr(encoder.model[0], "auto_model"):
         raise InputError(
-            f'the encoder "{encoder.id}" cannot be trained; give a sentence-transformers model, or leave it frozen'
+            f'the encoder "{encoder.id}" cannot be trained; give a sentence-transformers model, or leave it as it is: '
+            "--freeze"
         )
     return patches.learner(encoder.model, rank=None, seed=0, device=device)
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent.artifact import disk_errors
-from lexent.coders.stream import text_digest
 from lexent.errors import ArtifactError, InputError, NotFoundError
+from lexent.training.stream import text_digest
 
 _NUMBERS = ("query", "positive", "source", "negatives")
 
@@ -115,6 +115,7 @@ class Pairs:
 
     @staticmethod
     def load(path: Path) -> Pairs:
+        """Read what `save` wrote."""
         try:
             with np.load(path, allow_pickle=False) as file:
                 queries, documents = (_unpacked(name, file) for name in ("queries", "documents"))
@@ -162,6 +163,7 @@ class PairBatches:
         return len(self.pairs) // self.batch
 
     def at(self, step: int) -> PairBatch:
+        """The batch of a step."""
         chosen = self._chosen(step)
         queries, positive = self.pairs.query[chosen], self.pairs.positive[chosen]
         drawn = self._negatives(queries, step)

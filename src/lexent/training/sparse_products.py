@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 CHUNK = {"cpu": 2**24, "cuda": 2**28}
 """Numbers that are gathered at a time."""
-DENSE = 2**30
+MAX_DENSE_VALUES = 2**30
 """Numbers of a dense matrix of coefficients at a time, on a GPU."""
 
 
@@ -86,7 +86,7 @@ def _spread(weights: torch.Tensor, ids: torch.Tensor, x: torch.Tensor, m: int) -
 def _spread_densely(weights: torch.Tensor, ids: torch.Tensor, x: torch.Tensor, m: int) -> torch.Tensor:
     """The same by matrix units: a few latents are chosen by most tokens, where threads would wait for each other."""
     total = x.new_zeros(m, x.shape[1])
-    step = max(1, DENSE // m)
+    step = max(1, MAX_DENSE_VALUES // m)
     for start in range(0, len(x), step):
         part = slice(start, start + step)
         dense = torch.zeros(len(x[part]), m, dtype=torch.bfloat16, device=x.device)

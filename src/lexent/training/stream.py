@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lexent.encoders.encoder import finite_batches
 from lexent.types import Level
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class StateStream:
         """float[n_rows, d_in]: the states of some texts, in the order in which they were encoded."""
         import torch
 
-        batches = self.encoder.batches(texts, kind="document", level=self.level)
+        batches = finite_batches(self.encoder, texts, kind="document", level=self.level)
         return torch.cat([states.values for _, states in batches])
 
     def from_block(self, first: int) -> Iterator[tuple[int, torch.Tensor]]:

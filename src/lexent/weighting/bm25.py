@@ -3,7 +3,7 @@
 score(q, d) = sum over latents of  [ w_q * idf ]  *  [ w_d (k1 + 1) / (w_d + k1 (1 - b + b |d| / avgdl)) ]
 
 The document side is a function of w_d / (1 - b + b |d| / avgdl), which the index keeps on a logarithmic scale:
-see `lexent.indexing.scale`. Here is the query side.
+see `lexent.indexing.postings.quantisation`. Here is the query side.
 """
 
 from __future__ import annotations

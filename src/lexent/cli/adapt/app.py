@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from lexent.cli.adapt_deletion import deletion
-from lexent.cli.adapt_eval import evaluate
-from lexent.cli.adapt_explain import explain
-from lexent.cli.adapt_train import train
+from lexent.cli.adapt.deletion import deletion
+from lexent.cli.adapt.eval import evaluate
+from lexent.cli.adapt.explain import explain
+from lexent.cli.adapt.train import train
 
 adapt = typer.Typer(
     help="Train adapters that improve a frozen retriever on your own judged queries, and see what they changed."
@@ -20,5 +20,6 @@ adapt.command("deletion")(deletion)
 
 @adapt.callback(invoke_without_command=True)
 def verbs(context: typer.Context) -> None:
+    """Show the help where no verb is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

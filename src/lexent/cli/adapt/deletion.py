@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lexent.cli import options, studies
-from lexent.cli.adapt_eval import AdapterPath
-from lexent.cli.adapt_explain import Names, Tables, explainer
+from lexent.cli.adapt.eval import AdapterPath
+from lexent.cli.adapt.explain import Names, Tables, explainer
 from lexent.cli.console import show, show_json
 from lexent.cli.progress import Meter
 
@@ -24,7 +24,7 @@ def deletion(
     queries: Annotated[int, typer.Option("--queries", min=2, help="How many queries are drawn.")] = 200,
     draws: Annotated[int, typer.Option("--draws", min=1, help="Random sets of directions a query.")] = 5,
     seed: Annotated[int, typer.Option("--seed", help="Of the queries and sets that are drawn.")] = 0,
-    split: studies.Split = "test",
+    split: studies.Split = None,
     encoder: options.EncoderName = None,
     lexicon: options.LexiconName = None,
     json: options.Json = False,
@@ -37,18 +37,21 @@ def deletion(
             for name in options.names_of(by)
         ]
     if json:
-        show_json({"collection": collection, "split": split, "tables": [each.to_json() for each in found]})
+        show_json(
+            {"collection": collection, "split": reader.collection.split, "tables": [each.to_json() for each in found]}
+        )
         return
     _show(found)
 
 
 def _show(found: list[Deletion]) -> None:
     from lexent.cli.views import table
+    from lexent.undefined import shown
 
     for each in found:
         show(
-            f"{each.table}: {each.directions} directions of each of {each.queries:,} queries, {each.explained:.0%} of "
-            f"the change (random ones: {each.explained_random:.0%})",
+            f"{each.table}: {each.directions} directions of each of {each.queries:,} queries, "
+            f"{shown(each.explained, '.0%')} of the change (random ones: {shown(each.explained_random, '.0%')})",
             "",
         )
         head = ["taken away", "margin", "of the gain lost", "nDCG@10", "p"]
@@ -57,9 +60,9 @@ def _show(found: list[Deletion]) -> None:
         rows = [
             [
                 labels.get(name, "the whole change"),
-                f"{each.margin[name]:.4f}",
-                f"{each.lost[name]:.0%}",
-                f"{each.ndcg[name]:.4f}",
+                shown(each.margin[name], ".4f"),
+                shown(each.lost[name], ".0%"),
+                shown(each.ndcg[name], ".4f"),
                 studies.p_value(p_values.get(name)),
             ]
             for name in each.margin

@@ -20,7 +20,7 @@ AdapterPath = Annotated[Path, typer.Argument(metavar="ADAPTER", help="The folder
 def evaluate(
     collection: studies.CollectionName,
     adapter: AdapterPath,
-    split: studies.Split = "test",
+    split: studies.Split = None,
     candidates: Annotated[
         int,
         typer.Option("--candidates", min=0, help="Rank only the base's best so many documents; 0 ranks all of them."),
@@ -30,13 +30,20 @@ def evaluate(
         typer.Option(
             "--beside",
             metavar="METHODS",
-            help="Other methods on the same candidates, with commas: dime-20 to dime-80, search-adaptor, hypencoder-2 "
-            "to hypencoder-8, or all. Those that learn are trained on --train-split first.",
+            help="Other methods on the same candidates, with commas: prf-dime-20 to prf-dime-80 (DIME by "
+            "pseudo-relevance feedback, without 20 to 80 % of the dimensions), search-adaptor, hypencoder-2 to "
+            "hypencoder-8, or all. Those that learn are trained on --train-split first.",
         ),
     ] = "",
     train_split: Annotated[
-        str, typer.Option("--train-split", help="The split that other methods are trained on.")
-    ] = "train",
+        str | None,
+        typer.Option(
+            "--train-split",
+            help="The split that other methods learn from, and that tells which test queries are new. "
+            "Default: the adapter's own.",
+            show_default=False,
+        ),
+    ] = None,
     measures: Annotated[
         str, typer.Option("--measures", help="ir_measures names with commas, such as nDCG@10,R@10,RR@10.")
     ] = "nDCG@10,R@10,RR@10",
@@ -66,23 +73,16 @@ def evaluate(
 
 
 def _show(found: Comparison) -> None:
-    from lexent.cli.views import table
+    from lexent.cli.overlap import by_parts, of_part
+    from lexent.evaluation.overlap import Part
 
     ranked = f"the base's best {found.candidates:,}" if found.candidates else "all documents"
     show(f"{found.collection} ({found.split}): {found.queries:,} queries, {ranked} ranked by every system", "")
-    head = ["system"]
-    for measure in found.values["base"]:
-        head += [measure, "p"]
-    rows = []
-    for name, values in found.values.items():
-        row = [name]
-        for measure, value in values.items():
-            row += [f"{value:.4f}", studies.p_value(found.p_values.get(name, {}).get(measure))]
-        rows.append(row)
-    show(*table(head, rows))
+    if found.parts:
+        show(*of_part(*next(iter(found.parts.items()))), "", *by_parts(found.parts))
+    else:
+        show(*of_part("all", Part(found.queries, found.values, found.p_values)))
+        show("", "no train split is known, so what training has seen of these queries is not known either")
     show("", "p: paired t-test against the base, over queries")
-    for title, part in found.parts.items():
-        shown = ", ".join(f"{name} {value:.4f}" for name, value in part["values"].items())
-        show(f"{part['queries']:,} queries, {title}: {part['measure']} {shown}")
     if found.kept_base:
         show("the adapter kept the base: both are the same")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from lexent.cli import options, studies
-from lexent.cli.adapt_eval import AdapterPath
+from lexent.cli.adapt.eval import AdapterPath
 from lexent.cli.console import show, show_json
 from lexent.cli.progress import Meter
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lexent.adapters.directions import Named, Reading
-    from lexent.evaluation.explained import Explained, Explainer
+    from lexent.studies.adapter_explanations import Explained, Explainer
 
 View = Literal["effective", "own", "modulation"]
 Tables = Annotated[
@@ -31,13 +31,13 @@ Names = Annotated[int, typer.Option("--names", min=1, help="How many directions 
 
 
 def explainer(
-    collection: str, adapter: Path, *, split: str, encoder: str | None, lexicon: str | None, meter: Meter
+    collection: str, adapter: Path, *, split: str | None, encoder: str | None, lexicon: str | None, meter: Meter
 ) -> Explainer:
     """What reads an adapter's changes, on a collection."""
     from lexent.adapters import load
     from lexent.evaluation.collections import load as read
-    from lexent.evaluation.explained import Explainer
     from lexent.evaluation.systems import Bench
+    from lexent.studies.adapter_explanations import Explainer
 
     return Explainer(
         read(collection, split=split),
@@ -67,7 +67,7 @@ def explain(
             "query alone, lifted by the projector's pseudoinverse, as in the paper.",
         ),
     ] = "effective",
-    split: studies.Split = "test",
+    split: studies.Split = None,
     encoder: options.EncoderName = None,
     lexicon: options.LexiconName = None,
     json: options.Json = False,

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from lexent.cli import options
-from lexent.cli.concept_label import label
-from lexent.cli.concept_score import score
+from lexent.cli.concepts.label import label
+from lexent.cli.concepts.score import score
 from lexent.cli.console import command, say_next, show, show_json
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lexent.engine import Index
     from lexent.lexicon import Concept, Lexicon
-    from lexent.search import Index
 
 concepts = typer.Typer(help="List, find, show, name and score concepts, those of a lexicon or of an index.")
 concepts.command("label")(label)
@@ -35,6 +35,7 @@ Category = Literal["lexical", "narrow", "broad", "unknown"]
 
 @concepts.callback(invoke_without_command=True)
 def verbs(context: typer.Context) -> None:
+    """Show the help where no verb is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -93,8 +94,13 @@ def find(
             show_json({"lexicon": chosen.name, "query": text, "concepts": [_row(concept, counts) for concept in found]})
             return
         if not found:
-            show(f'no concept of the lexicon {chosen.name} has "{text}" in its name')
-            say_next(command("lexent", "concepts", "list", *_where(index, lexicon)))
+            close = " ".join(chosen.concepts.close_words(text))
+            hint = f'; did you mean "{close}"?' if close else ""
+            show(f'no concept of the lexicon {chosen.name} has "{text}" in its name{hint}')
+            if close:
+                say_next(command("lexent", "concepts", "find", close, *_where(index, lexicon)))
+            else:
+                say_next(command("lexent", "concepts", "list", *_where(index, lexicon)))
             return
         _table(found, counts)
         say_next(command("lexent", "concepts", "show", found[0].id, *_where(index, lexicon)))
@@ -129,8 +135,8 @@ def show_concept(
 @contextmanager
 def _chosen(index: Path | None, lexicon: str | None) -> Iterator[tuple[Lexicon, Index | None]]:
     """The lexicon that was asked for; that of the index where one is given."""
+    from lexent.engine import Index
     from lexent.lexicon import load
-    from lexent.search import Index
 
     if index is None:
         yield load(lexicon), None

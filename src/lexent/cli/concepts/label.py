@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -11,11 +12,33 @@ import typer
 from lexent.cli import models, options, subjects
 from lexent.cli.console import command, say, say_next, show, show_json
 from lexent.cli.failures import INTERRUPTED, error_line
+from lexent.cli.option_groups import option_group, with_option_groups
 from lexent.cli.progress import Meter
 from lexent.errors import InputError
 
 
+@option_group
+@dataclass(frozen=True, slots=True)
+class EvidenceOptions:
+    """Which concepts are named, and from how many examples."""
+
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, help="Name this many concepts, drawn at random; all where not given."),
+    ] = None
+    examples: Annotated[
+        int, typer.Option("--examples", min=1, help="Active texts that the model is shown of a concept.")
+    ] = 20
+    least: Annotated[
+        int, typer.Option("--least", min=1, help="Active texts a concept must have in each half of the texts.")
+    ] = 5
+    sample: subjects.Sample = 20_000
+    seed: subjects.Seed = 0
+
+
+@with_option_groups
 def label(
+    *,
     source: Annotated[
         str,
         typer.Argument(metavar="LEXICON_OR_INDEX", help="A lexicon's folder, a shipped one's name, or an index."),
@@ -27,29 +50,10 @@ def label(
     model: Annotated[
         str, typer.Option("--model", metavar="NAME", help="The model, as it calls it.", rich_help_panel=models.PANEL)
     ],
-    base_url: models.BaseUrl = models.OPENAI,
-    key_env: models.KeyEnv = models.KEY,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", "-n", min=1, help="Name this many concepts, drawn at random; all where not given."),
-    ] = None,
-    examples: Annotated[
-        int, typer.Option("--examples", min=1, help="Active texts that the model is shown of a concept.")
-    ] = 20,
-    least: Annotated[
-        int, typer.Option("--least", min=1, help="Active texts a concept must have in each half of the texts.")
-    ] = 5,
-    sample: subjects.Sample = 20_000,
-    seed: subjects.Seed = 0,
+    endpoint: models.EndpointOptions,
+    evidence: EvidenceOptions,
     encoder: options.EncoderName = None,
-    text: options.TextColumn = None,
-    title: options.TitleColumn = None,
-    price_in: models.PriceIn = None,
-    price_out: models.PriceOut = None,
-    concurrency: models.Concurrency = 4,
-    timeout: models.Timeout = 120.0,
-    retries: models.Retries = 6,
-    yes: models.Yes = False,
+    columns: options.TextColumns,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -63,13 +67,13 @@ def label(
     from lexent.lexicon.activations import observe
     from lexent.lexicon.evidence import eligible, gather, is_held_out
     from lexent.lexicon.replies import Replies
-    from lexent.lexicon.train import card
+    from lexent.training.reconstruction.train import card
 
     start = perf_counter()
     check_target(out, kind="lexicon", overwrite=overwrite)
-    endpoint = models.endpoint_of(base_url, model, key_env=key_env, timeout=timeout, retries=retries)
+    reached, seed, least = endpoint.of(model), evidence.seed, evidence.least
     subject = subjects.subject_of(source, encoder=encoder)
-    held = subjects.texts_of(texts, sample=sample, text=text, title=title)
+    held = subjects.texts_of(texts, columns, sample=evidence.sample)
     with Meter() as meter:
         seen = observe(
             held,
@@ -80,33 +84,33 @@ def label(
     import numpy as np
 
     parts = np.array([is_held_out(one, seed=seed) for one in held], dtype=bool)
-    chosen = eligible(seen, parts, least=least, limit=limit, seed=seed)
+    chosen = eligible(seen, parts, least=least, limit=evidence.limit, seed=seed)
     if not chosen:
         raise InputError(f"no concept is active in {least} texts of each half; give more texts, or --least 1")
     level = subject.lexicon.info.level
-    evidence = gather(
+    found = gather(
         seen,
         held,
         concepts=chosen,
         encoder=subject.encoder,
         level=level,
-        active=examples,
-        silent=labelling.SILENT,
+        active=evidence.examples,
+        silent=labelling.SILENT_EXAMPLES,
         seed=seed,
     )
     with Replies(out.with_name(f"{out.name}.replies.jsonl")) as replies:
-        prompts = [labelling.prompt(one) for one in evidence]
-        cost = labelling.estimate(prompts, model=model, replies=replies, price_in=price_in, price_out=price_out)
-        models.agree(cost, model=model, yes=yes)
+        prompts = [labelling.prompt(one) for one in found]
+        cost = labelling.estimate(prompts, model=model, replies=replies, **endpoint.prices())
+        models.agree(cost, model=model, yes=endpoint.yes)
         try:
             with Meter("labels") as meter:
                 done = labelling.label(
                     subject.lexicon,
-                    evidence,
-                    endpoint=endpoint,
+                    found,
+                    endpoint=reached,
                     replies=replies,
-                    concurrency=concurrency,
-                    progress=meter.counter("naming", len(evidence)),
+                    concurrency=endpoint.concurrency,
+                    progress=meter.counter("naming", len(found)),
                 )
         except KeyboardInterrupt:
             error_line("interrupted; what was answered is kept: type the same command again to go on")
@@ -115,7 +119,7 @@ def label(
     done.lexicon.save(out, card=page, overwrite=overwrite)
     seconds = perf_counter() - start
     if json:
-        facts = {"path": str(out), "hash": done.lexicon.hash, "concepts": done.lexicon.size, "asked": len(evidence)}
+        facts = {"path": str(out), "hash": done.lexicon.hash, "concepts": done.lexicon.size, "asked": len(found)}
         counts = {"labels": done.labels, "unread": done.unread, "unanswered": done.unanswered}
         spent = {"prompt_tokens": done.prompt_tokens, "completion_tokens": done.completion_tokens}
         show_json({**facts, **counts, **spent, "seconds": round(seconds, 3)})

@@ -9,27 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lexent.cli.console import say
-from lexent.cli.fields import help_of
+from lexent.cli.option_groups import Settings, options_of, settings_group
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
     from lexent.cli.progress import Meter
-    from lexent.coders.pairs import Pairs
-    from lexent.coders.retrieval_config import RetrievalConfig
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
+    from lexent.training.pairs import Pairs
+    from lexent.training.ssr.config import RetrievalConfig
 
 PANEL = "With --recipe ssr or uhd: learning from pairs"
-_FILE = "coders/retrieval_config.py"
+_FILE = "training/ssr/config.py"
 
 
 def _option(flag: str, help: str, **more: Any) -> typer.models.OptionInfo:
     found: typer.models.OptionInfo = typer.Option(flag, help=help, rich_help_panel=PANEL, show_default=False, **more)
     return found
-
-
-def _setting(flag: str, field: str) -> typer.models.OptionInfo:
-    return _option(flag, help_of(_FILE, "RetrievalConfig", field, default=True))
 
 
 PairSources = Annotated[
@@ -42,13 +38,19 @@ PairSources = Annotated[
     ),
 ]
 Split = Annotated[
-    str, _option("--split", "The judgements of collections to learn from; a test split is refused. Default: train.")
+    str | None,
+    _option(
+        "--split",
+        "The judgements of collections to learn from; a test split is refused. Default: those that an ir_datasets id "
+        "names, else train.",
+    ),
 ]
 Asking = Annotated[
-    int, _option("--asking", "Sentences of each titled text that ask for the rest of it, beside its title. Default: 0.")
+    int | None,
+    _option("--asking", "Sentences of each titled text that ask for the rest of it, beside its title. Default: 0."),
 ]
 Negatives = Annotated[
-    str,
+    str | None,
     _option(
         "--negatives",
         "How documents that only look right are found: bm25 (by words), dense (by the encoder's vectors), both with a "
@@ -71,49 +73,54 @@ Start = Annotated[
         metavar="NAME_OR_DIR",
     ),
 ]
-Whole = Annotated[bool | None, _setting("--whole/--no-whole", "whole")]
-WholeLatents = Annotated[int | None, _setting("--whole-latents", "whole_d_sae")]
-WholeK = Annotated[int | None, _setting("--whole-k", "whole_k")]
 Unfreeze = Annotated[
-    bool,
-    _option("--unfreeze", "Train the encoder too, and save it beside the lexicon, in the folder DIR-encoder."),
+    bool | None,
+    _option(
+        "--unfreeze/--freeze",
+        "Train the encoder too, and save it beside the lexicon, in the folder DIR-encoder. Default: --freeze, and "
+        "--unfreeze with --paper.",
+    ),
 ]
-EncoderLr = Annotated[float | None, _setting("--encoder-lr", "encoder_lr")]
-Steps = Annotated[int | None, _setting("--steps", "steps")]
-Epochs = Annotated[float | None, _setting("--epochs", "epochs")]
-Hard = Annotated[int | None, _setting("--hard", "hard")]
-KFrom = Annotated[int | None, _setting("--k-from", "k_from")]
 Paper = Annotated[
     bool,
     _option(
         "--paper",
-        "Take the settings of the paper: tokens and latents of a query count alike, gamma 0.05, one hard negative.",
+        "Take the settings of the recipe's paper, where it gives them and others are not given. The run begins with a "
+        "list of what differs all the same; it is also in docs/train.md.",
     ),
 ]
-Gains = Annotated[bool | None, _setting("--gains/--no-gains", "gains")]
-Idf = Annotated[float | None, _setting("--idf", "idf")]
-FunctionWords = Annotated[float | None, _setting("--function-words", "function_words")]
-Emphasis = Annotated[float | None, _setting("--emphasis", "emphasis")]
-Wide = Annotated[float | None, _setting("--wide", "wide")]
-Alpha = Annotated[float | None, _setting("--alpha", "alpha")]
-Beta = Annotated[float | None, _setting("--beta", "beta")]
-Gamma = Annotated[float | None, _setting("--gamma", "gamma")]
-Teacher = Annotated[float | None, _setting("--teacher", "teacher")]
-Temperature = Annotated[float | None, _setting("--temperature", "temperature")]
-WholeTemperature = Annotated[float | None, _setting("--whole-temperature", "whole_temperature")]
+
+PAIRS = options_of(
+    pairs=PairSources, split=Split, asking=Asking, negatives=Negatives, prepare=Prepare, paper=Paper
+) + settings_group(_FILE, "RetrievalConfig", ("steps", "epochs", "hard", "encoder_lr", "temperature"), panel=PANEL)
+"""Where pairs come from, and settings of all training on pairs."""
+SETTINGS = settings_group(
+    _FILE,
+    "RetrievalConfig",
+    (
+        "whole", "whole_d_sae", "whole_k", "k_from", "gains", "idf", "function_words", "emphasis", "wide", "alpha",
+        "beta", "gamma", "teacher", "whole_temperature",
+    ),
+    panel=PANEL,
+    flags={"whole_d_sae": "--whole-latents"},
+) + options_of(start=Start, freeze=Unfreeze, convert={"freeze": lambda unfreeze: not unfreeze})  # fmt: skip
+"""Settings of codes that are compared token by token."""
+OF_RUN = ("pairs", "split", "asking", "negatives", "prepare", "paper")
+"""Options of PAIRS that are no settings of the training itself."""
 
 
-def read_pairs(sources: Sequence[str], *, split: str, asking: int, seed: int) -> list[Pairs]:
+def read_pairs(sources: Sequence[str], *, split: str | None, asking: int, seed: int) -> list[Pairs]:
     """The pairs of each source."""
-    from lexent.coders.pairs import Pairs
-    from lexent.corpus.pairs import collection_pairs, title_pairs
+    from lexent.evaluation.collections import is_collection
+    from lexent.training.pair_sources import collection_pairs, title_pairs
+    from lexent.training.pairs import Pairs
 
     found = []
     for source in sources:
         path = Path(source)
         if path.suffix == ".npz":
             pairs = Pairs.load(path)
-        elif source.startswith("irds:") or (path / "qrels").is_dir():
+        elif is_collection(source):
             pairs = collection_pairs(source, split=split)
         else:
             pairs = title_pairs(source, sentences=asking, seed=seed)
@@ -133,8 +140,8 @@ def with_negatives(parts: Sequence[Pairs], given: str, *, encoder: Encoder, mete
     keep: a folder in which they are found again, so that a run that goes on need not look for them once more.
     """
     from lexent.artifact import disk_errors
-    from lexent.coders.pairs import Pairs
-    from lexent.search.negatives import mined
+    from lexent.training.bm25_negatives import mined
+    from lexent.training.pairs import Pairs
 
     names = miners(given)
     before = Pairs.join(parts)
@@ -142,12 +149,12 @@ def with_negatives(parts: Sequence[Pairs], given: str, *, encoder: Encoder, mete
     if path is not None and path.exists():
         return Pairs.load(path)
 
-    def told(place: int, share: float) -> None:
+    def report(place: int, share: float) -> None:
         meter.update("negatives", (place + share) / len(parts), 1.0)
 
     found = Pairs.join(
         [
-            mined(pairs, names, encoder=encoder, progress=lambda share, at=place: told(at, share))  # type: ignore[misc]
+            mined(pairs, names, encoder=encoder, progress=lambda share, at=place: report(at, share))  # type: ignore[misc]
             for place, pairs in enumerate(parts)
         ]
     )
@@ -158,12 +165,11 @@ def with_negatives(parts: Sequence[Pairs], given: str, *, encoder: Encoder, mete
     return found
 
 
-def settings_of(given: dict[str, Any], *, paper: bool) -> RetrievalConfig:
+def settings_of(given: Settings, *, paper: bool) -> RetrievalConfig:
     """The settings that were given, the others ours or the paper's."""
-    from lexent.coders.retrieval_config import RetrievalConfig
+    from lexent.training.ssr.config import RetrievalConfig
 
-    kept = {name: value for name, value in given.items() if value is not None}
-    return RetrievalConfig.paper(**kept) if paper else RetrievalConfig(**kept)
+    return RetrievalConfig.paper(**given) if paper else RetrievalConfig(**given)
 
 
 def gathered(
@@ -171,34 +177,32 @@ def gathered(
     *,
     out: Path,
     encoder: str | None,
-    sources: Sequence[str],
-    split: str,
-    asking: int,
-    negatives: str,
-    prepare: bool,
+    pairs: Settings,
     seed: int,
     overwrite: bool,
     meter: Meter,
 ) -> tuple[Encoder, Pairs] | None:
     """The encoder and the pairs with their negatives; None where they were only to be written to a file."""
     from lexent.artifact import check_target
-    from lexent.encoders import DEFAULT, load
+    from lexent.models import load_encoder
 
+    prepare = pairs.get("prepare", False)
     if not prepare:
         check_target(out, kind="lexicon", overwrite=overwrite)  # before hours of work
     elif out.suffix != ".npz":
         raise InputError(f'"{out}" is no name for a file of pairs; end it with .npz: --prepare --out pairs.npz')
     elif out.exists() and not overwrite:
         raise InputError(f'"{out}" exists; replace it with --overwrite, or give another name')
-    parts = read_pairs(sources or [str(path) for path in texts], split=split, asking=asking, seed=seed)
-    model = load(encoder or DEFAULT)
+    sources = pairs.get("pairs") or [str(path) for path in texts]
+    parts = read_pairs(sources, split=pairs.get("split"), asking=pairs.get("asking", 0), seed=seed)
+    model = load_encoder(encoder)
     keep = None if prepare else out.with_name(out.name + ".training")
-    pairs = with_negatives(parts, negatives, encoder=model, meter=meter, keep=keep)
+    found = with_negatives(parts, pairs.get("negatives", "bm25"), encoder=model, meter=meter, keep=keep)
     if not prepare:
-        return model, pairs
-    pairs.save(out)
-    of = float((pairs.negatives >= 0).sum(axis=1).mean())
-    say(f"written  {len(pairs):,} pairs, {of:.1f} negatives a query -> {out}")
+        return model, found
+    found.save(out)
+    of = float((found.negatives >= 0).sum(axis=1).mean())
+    say(f"written  {len(found):,} pairs, {of:.1f} negatives a query -> {out}")
     return None
 
 
@@ -215,8 +219,9 @@ def run(
     overwrite: bool,
     meter: Meter,
 ) -> Lexicon:
+    """Train with these settings and show progress."""
     from lexent.lexicon import load as load_lexicon
-    from lexent.lexicon.ssr import train_ssr
+    from lexent.training.ssr.train import train_ssr
 
     return train_ssr(
         held,

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lexent.cli import options
-from lexent.cli.fields import help_of
+from lexent.cli.option_groups import Settings, options_of, settings_group
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
     from lexent.cli.progress import Meter
-    from lexent.coders.pairs import Pairs
-    from lexent.coders.winner_config import WinnerConfig
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
+    from lexent.training.pairs import Pairs
+    from lexent.training.uhd.config import WinnerConfig
 
 PANEL = "With --recipe uhd: winners in buckets"
-_FILE = "coders/winner_config.py"
+_FILE = "training/uhd/config.py"
 
 
 def _option(flag: str, help: str) -> typer.models.OptionInfo:
     found: typer.models.OptionInfo = typer.Option(flag, help=help, rich_help_panel=PANEL, show_default=False)
     return found
-
-
-def _setting(flag: str, field: str) -> typer.models.OptionInfo:
-    return _option(flag, help_of(_FILE, "WinnerConfig", field, default=True))
 
 
 Layers = Annotated[
@@ -44,7 +40,6 @@ Joint = Annotated[
     bool,
     _option("--joint", "Train all buckets at once on one copy of the encoder, not one after the other on one each."),
 ]
-Shallow = Annotated[bool | None, _setting("--shallow", "shallow")]
 Rank = Annotated[
     int | None,
     _option(
@@ -52,25 +47,31 @@ Rank = Annotated[
         "Rank of the change of each of the encoder's matrices; 0 leaves it as it is, -1 trains all of it. Default: 16.",
     ),
 ]
-Mask = Annotated[float | None, _setting("--mask", "mask")]
-Boost = Annotated[float | None, _setting("--boost", "boost")]
-Loss = Annotated[str | None, _setting("--loss", "loss")]
-Binary = Annotated[float | None, _setting("--binary", "binary")]
 
 
-def settings_of(given: dict[str, Any], *, layers: str | None, rank: int | None, paper: bool) -> WinnerConfig:
+def _layers(given: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(name) for name in options.names_of(given))
+    except ValueError as error:
+        raise InputError(f'layers are "{given}"; allowed: integers with commas between: 4,6') from error
+
+
+SETTINGS = settings_group(
+    _FILE, "WinnerConfig", ("shallow", "mask", "boost", "loss", "binary"), panel=PANEL
+) + options_of(
+    layers=Layers,
+    rank=Rank,
+    joint=Joint,
+    convert={"layers": _layers, "rank": lambda rank: None if rank < 0 else rank},
+)
+"""Settings of winners in buckets."""
+
+
+def settings_of(given: Settings, *, paper: bool) -> WinnerConfig:
     """The settings that were given, the others ours or the paper's."""
-    from lexent.coders.winner_config import WinnerConfig
+    from lexent.training.uhd.config import WinnerConfig
 
-    found = {name: value for name, value in given.items() if value is not None}
-    if layers is not None:
-        try:
-            found["layers"] = tuple(int(name) for name in options.names_of(layers))
-        except ValueError as error:
-            raise InputError(f'layers are "{layers}"; allowed: whole numbers with commas between: 4,6') from error
-    if rank is not None:
-        found["rank"] = None if rank < 0 else rank
-    return WinnerConfig.paper(**found) if paper else WinnerConfig(**found)
+    return WinnerConfig.paper(**given) if paper else WinnerConfig(**given)
 
 
 def run(
@@ -85,7 +86,8 @@ def run(
     overwrite: bool,
     meter: Meter,
 ) -> Lexicon:
-    from lexent.lexicon.uhd import train_uhd
+    """Train with these settings and show progress."""
+    from lexent.training.uhd.train import train_uhd
 
     return train_uhd(
         held,

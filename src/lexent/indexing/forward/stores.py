@@ -1,8 +1,8 @@
-"""What a segment keeps of each document beside the lists: stores, named groups of arrays, a .npy file each.
+"""Forward index: what a segment keeps of each document beside its posting lists, in stores of named arrays.
 
-A store's arrays grow as documents come. What each holds says its mode: rows, one after the other, or running sums that
-begin with 0. So any store can be written, joined and merged the same way, and a kind of store says only what its arrays
-are and how to take some of its documents.
+A store has a .npy file for each array, and its arrays grow as documents are added. A column's mode says what its array
+holds: rows, one after the other, or running sums that begin with 0. So all stores are written, concatenated and merged
+by the same code, and a kind of store only declares its columns and how to select documents.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 from lexent import artifact
 from lexent.errors import ArtifactError
 from lexent.indexing.segment import REMEDY, Codes
-from lexent.recipes import Recipe
 
-STEP = 4096
-"""Documents that are copied at a time."""
+COPY_BATCH_DOCUMENTS = 4096
+"""Documents that are copied at a time in a merge."""
 EXTRAS = ("dense", "lexical")
-"""What an index may keep for comparison with other ways to search; of words nothing is stored, as texts are."""
+"""What an index can keep for other kinds of search: vectors, and words. The latter need no store, as texts are kept."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -35,15 +34,15 @@ class Column:
     """One array of a store."""
 
     types: tuple[Any, ...]
-    """The types of number it may have."""
+    """Allowed types of its numbers."""
     mode: Literal["rows", "running"] = "rows"
     width: int | None = None
-    """Numbers in a row; None for one, -1 for any."""
+    """Numbers in a row; None for a one-dimensional array, -1 for any width."""
 
 
 @dataclass(frozen=True)
-class Store(ABC):
-    """A store in memory or mapped, read-only."""
+class ForwardStore(ABC):
+    """One store of a forward index, in memory or mapped, read-only."""
 
     arrays: Arrays
     name: ClassVar[str]
@@ -51,32 +50,33 @@ class Store(ABC):
 
     def __post_init__(self) -> None:
         for array in self.arrays.values():
-            array.setflags(write=False)  # as when mapped: one compiled form of each kernel serves both
+            array.setflags(write=False)  # as mapped arrays are, so that each kernel is compiled once
 
     @abstractmethod
     def __len__(self) -> int:
-        """Of how many documents."""
+        """Number of documents."""
 
     @property
     @abstractmethod
     def rows(self) -> int:
-        """How many rows it holds: of tokens, or of documents."""
+        """Number of rows: of tokens, or of documents."""
 
     @abstractmethod
     def take(self, documents: NDArray[np.int64]) -> Self:
-        """The given documents, in that order."""
+        """Selects documents, in that order."""
 
     @abstractmethod
     def fits(self, *, size: int, n_documents: int) -> bool:
-        """Whether the arrays fit together, as far as that is cheap to see. size: how many latents there are."""
+        """Whether the shapes of the arrays fit together. size: number of latents."""
 
     @property
     def bytes(self) -> int:
+        """Bytes of all arrays."""
         return sum(array.nbytes for array in self.arrays.values())
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
-        """The documents of all parts, in order; at least one part."""
+        """Joins the documents of one or more parts, in order."""
         if len(parts) == 1:
             return parts[0]
         joined: Arrays = {}
@@ -92,7 +92,7 @@ class Store(ABC):
 
     @classmethod
     def open(cls, folder: Path, *, size: int, n_documents: int) -> Self:
-        """Maps the files of a store; refuses those that do not fit together."""
+        """Maps the files of a store, and checks that their shapes fit together."""
         arrays: Arrays = {}
         for name, column in cls.columns.items():
             path = folder / f"{cls.name}-{name}.npy"
@@ -106,17 +106,18 @@ class Store(ABC):
         return found
 
 
-class StoreWriter:
-    """A store's files, which grow; they are made when the first documents come."""
+class ForwardStoreWriter:
+    """Appends documents to the files of a store, which are created with the first documents."""
 
-    def __init__(self, folder: Path, kind: type[Store]) -> None:
+    def __init__(self, folder: Path, kind: type[ForwardStore]) -> None:
         self._folder, self._kind = folder, kind
         self._files: dict[str, artifact.ArrayWriter] = {}
         self._ends: Arrays = {}
-        """For running sums the last of them."""
+        """The last element of each array of running sums."""
         self.rows = 0
 
-    def append(self, store: Store) -> None:
+    def append(self, store: ForwardStore) -> None:
+        """Appends the documents of a store in memory."""
         assert type(store) is self._kind
         for name, column in self._kind.columns.items():
             array = store.arrays[name]
@@ -134,12 +135,13 @@ class StoreWriter:
                 self._files[name].append(array)
         self.rows += store.rows
 
-    def copy(self, store: Store, documents: NDArray[np.int64]) -> None:
-        """Appends some documents of another store, holding few of them at a time."""
-        for start in range(0, len(documents), STEP):
-            self.append(store.take(documents[start : start + STEP]))
+    def copy(self, store: ForwardStore, documents: NDArray[np.int64]) -> None:
+        """Appends some documents of another store, in batches."""
+        for start in range(0, len(documents), COPY_BATCH_DOCUMENTS):
+            self.append(store.take(documents[start : start + COPY_BATCH_DOCUMENTS]))
 
     def close(self) -> None:
+        """Finishes the files."""
         for file in self._files.values():
             file.close()
 
@@ -153,26 +155,18 @@ class StoreWriter:
         return self._folder / f"{self._kind.name}-{name}.npy"
 
 
-def kinds(recipe: Recipe, extras: Sequence[str]) -> list[type[Store]]:
-    """The stores that the segments of an index have: what its recipe needs, and what was asked for beside."""
-    from lexent.indexing.dense import DenseStore
-    from lexent.indexing.tokens import TokenStore
-
-    found: list[type[Store]] = [TokenStore] if recipe.match == "maxsim" else []
-    return [*found, DenseStore] if "dense" in extras else found
-
-
-Stores = dict[str, Store]
-"""The stores of one segment, by name."""
+ForwardIndex = dict[str, ForwardStore]
+"""The forward index of one segment: its stores by name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """What a segment keeps of some documents, beside their texts."""
+class EncodedDocuments:
+    """Documents as a segment keeps them, apart from their texts: codes for the posting lists, and the forward index."""
 
     codes: Codes
-    stores: Stores
+    forward: ForwardIndex
 
 
-def opened(folder: Path, kinds: Sequence[type[Store]], *, size: int, n_documents: int) -> Stores:
+def open_forward(folder: Path, kinds: Sequence[type[ForwardStore]], *, size: int, n_documents: int) -> ForwardIndex:
+    """Opens the forward index of a segment: a store of each kind."""
     return {kind.name: kind.open(folder, size=size, n_documents=n_documents) for kind in kinds}

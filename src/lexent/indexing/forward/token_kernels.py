@@ -1,4 +1,4 @@
-"""The Numba kernels that write and read stores of tokens; see `lexent.indexing.tokens`. Imported when first used."""
+"""Numba kernels that pack and read token stores (see `tokens`). Imported on first use."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-PART = 256
+PART_ROWS = 256
 """Rows of a part, at most. Also in `tokens`."""
 DAMAGED = -1
+"""Returned by kernels instead of a result: the store is damaged."""
 
 
-class Tokens(NamedTuple):
-    """The arrays of a store of tokens that kernels read."""
+class TokenArrays(NamedTuple):
+    """Arrays of a token store."""
 
     parts: NDArray[np.int64]  # [n_documents + 1]
     starts: NDArray[np.int64]  # [n_parts + 1, 2]
@@ -37,12 +38,12 @@ def pack(
     NDArray[np.uint8],
     NDArray[np.uint8],
 ]:
-    """Rows of latents to parts: the arrays of a store, in the order of its columns. Codes of 0 are left out."""
+    """Packs rows of latents into parts: the arrays of a store, in the order of its columns. Codes of 0 are left out."""
     n_documents = len(offsets) - 1
     parts = np.zeros(n_documents + 1, np.int64)
     for document in range(n_documents):
         n_rows = offsets[document + 1] - offsets[document]
-        parts[document + 1] = parts[document] + (n_rows + PART - 1) // PART
+        parts[document + 1] = parts[document] + (n_rows + PART_ROWS - 1) // PART_ROWS
     n_parts = parts[n_documents]
     starts = np.zeros((n_parts + 1, 2), np.int64)
     rows = np.zeros(n_parts, np.uint16)
@@ -50,17 +51,17 @@ def pack(
     counts = np.empty(ids.size, np.uint8)
     tokens = np.empty(ids.size, np.uint8)
     values = np.empty(ids.size, np.uint8)
-    # How many entries of this part each latent has, and then where its next one goes.
+    # Number of entries of each latent in this part, and then the place of its next entry.
     places = np.zeros(size, np.int64)
     part, n_directory, n_entries = 0, 0, 0
     for document in range(n_documents):
-        for first in range(offsets[document], offsets[document + 1], PART):
-            last = min(first + PART, offsets[document + 1])
+        for first in range(offsets[document], offsets[document + 1], PART_ROWS):
+            last = min(first + PART_ROWS, offsets[document + 1])
             for row in range(first, last):
                 for place in range(ids.shape[1]):
                     if codes[row, place] > 0:
                         places[ids[row, place]] += 1
-            end, began = n_entries, n_directory
+            end, directory_start = n_entries, n_directory
             for latent in range(size):
                 if places[latent] > 0:
                     latents[n_directory] = latent
@@ -75,7 +76,7 @@ def pack(
                         tokens[entry] = row - first
                         values[entry] = codes[row, place]
                         places[ids[row, place]] = entry + 1
-            for place in range(began, n_directory):
+            for place in range(directory_start, n_directory):
                 places[latents[place]] = 0
             n_entries = end
             rows[part] = last - first
@@ -96,7 +97,7 @@ def pack(
 def gather(
     array: NDArray[Any], starts: NDArray[np.int64], column: int, which: NDArray[np.int64], out: NDArray[Any]
 ) -> None:
-    """Of an array the ranges of some parts, one after the other. column: of `starts`, where they begin."""
+    """Copies an array's ranges of some parts, one after the other. column: of `starts`, where they begin."""
     end = 0
     for part in which:
         start, stop = starts[part, column], starts[part + 1, column]
@@ -105,8 +106,8 @@ def gather(
 
 
 @njit(cache=True, nogil=True)
-def maxima(store: Tokens, size: int) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64], int]:
-    """The highest code of each latent of each document, latents ascending; and DAMAGED, or 0."""
+def maxima(store: TokenArrays, size: int) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64], int]:
+    """Highest code of each latent of each document, latents ascending; and DAMAGED, or 0."""
     n_documents = len(store.parts) - 1
     ids, codes = np.empty(len(store.latents), np.int32), np.empty(len(store.latents), np.uint8)
     offsets = np.zeros(n_documents + 1, np.int64)

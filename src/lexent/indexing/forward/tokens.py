@@ -1,8 +1,8 @@
-"""The codes of every token of every document, kept for MaxSim.
+"""Token store of the forward index: the codes of every token of every document, for MaxSim.
 
-Inside a document codes are grouped by latent: a query then reads the latents that it shares and no others. A document
-is cut into parts of at most 256 rows, so that a row is a number of 8 bits. A row is a token; where a recipe codes the
-text as a whole too, that is the last row, and its latents are of their own.
+Codes are grouped by latent inside a document, so that a query reads only the latents that it shares. A document is cut
+into parts of at most 256 rows, so that a row number has 8 bits. A row is a token. Where a recipe codes the whole text
+too, that is the last row, with latents of its own.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent.errors import ArtifactError
-from lexent.indexing import scale
+from lexent.indexing.forward.stores import Arrays, Column, ForwardStore
+from lexent.indexing.postings import quantisation
 from lexent.indexing.segment import REMEDY, Codes
-from lexent.indexing.stores import Arrays, Column, Store
 from lexent.types import RowCodes
 
-PART = 256
+PART_ROWS = 256
 """Rows of a part, at most. Also in `token_kernels`, which needs Numba."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRows:
-    """The rows of one document, as entries: the latent of a row, and its code."""
+    """Rows of one document as entries: row, latent and code."""
 
     rows: NDArray[np.int64]  # [n_entries]
     latents: NDArray[np.int64]  # [n_entries]
@@ -35,8 +35,8 @@ class DocumentRows:
 
 
 @dataclass(frozen=True)
-class TokenStore(Store):
-    """Codes of tokens, grouped by latent within the parts of documents."""
+class TokenStore(ForwardStore):
+    """Token codes, grouped by latent within the parts of documents."""
 
     name: ClassVar[str] = "tokens"
     columns: ClassVar[dict[str, Column]] = {
@@ -51,15 +51,15 @@ class TokenStore(Store):
 
     @staticmethod
     def of(codes: RowCodes, *, size: int) -> TokenStore:
-        """The codes of texts. Rows are of length 1. size: how many latents there are."""
-        from lexent.indexing import token_kernels as kernels
+        """Packs the codes of texts; rows have length 1. size: number of latents."""
+        from lexent.indexing.forward import token_kernels as kernels
 
         # The kernel indexes arrays of `size` places by these ids, unchecked.
         if codes.ids.size and not 0 <= codes.ids.min() <= codes.ids.max() < size:
             raise ValueError(f"codes hold latents from {codes.ids.min()} to {codes.ids.max()} of {size}")
         small: Any = np.uint16 if size <= 1 << 16 else np.uint32
-        packed = kernels.pack(codes.ids, scale.encode_linear(codes.values), codes.offsets, size)
-        arrays: Arrays = dict(zip(kernels.Tokens._fields, packed, strict=True))
+        packed = kernels.pack(codes.ids, quantisation.encode_linear(codes.values), codes.offsets, size)
+        arrays: Arrays = dict(zip(kernels.TokenArrays._fields, packed, strict=True))
         arrays["latents"] = arrays["latents"].astype(small)
         return TokenStore(arrays)
 
@@ -68,10 +68,12 @@ class TokenStore(Store):
 
     @property
     def rows(self) -> int:
+        """Number of rows: tokens, and whole texts where those are coded."""
         return int(self.arrays["rows"].sum(dtype=np.int64))
 
     def take(self, documents: NDArray[np.int64]) -> Self:
-        from lexent.indexing import token_kernels as kernels
+        """Selects documents, in that order."""
+        from lexent.indexing.forward import token_kernels as kernels
 
         parts, starts = self.checked.parts, self.checked.starts
         first, last = parts[documents], parts[documents + 1]
@@ -87,6 +89,7 @@ class TokenStore(Store):
         return type(self)(taken)
 
     def fits(self, *, size: int, n_documents: int) -> bool:
+        """Whether the lengths of the arrays fit together."""
         arrays = self.arrays
         parts, starts = arrays["parts"], arrays["starts"]
         return (
@@ -102,17 +105,17 @@ class TokenStore(Store):
 
     @cached_property
     def checked(self) -> Any:
-        """The arrays as a `token_kernels.Tokens`, when no part lies outside them. The kernels see to the rest."""
-        from lexent.indexing.token_kernels import Tokens
+        """The arrays as `token_kernels.TokenArrays`, if all parts lie inside them; kernels check the rest."""
+        from lexent.indexing.forward.token_kernels import TokenArrays
 
         parts, starts = self.arrays["parts"], self.arrays["starts"]
         if not ((np.diff(parts) >= 0).all() and (np.diff(starts, axis=0) >= 0).all()):
             raise damaged()
-        return Tokens(*(self.arrays[name] for name in Tokens._fields))
+        return TokenArrays(*(self.arrays[name] for name in TokenArrays._fields))
 
     def maxima(self, *, size: int) -> Codes:
-        """What the lists keep of each document: the highest code of each of its latents."""
-        from lexent.indexing import token_kernels as kernels
+        """Highest code of each latent of each document: what the posting lists keep."""
+        from lexent.indexing.forward import token_kernels as kernels
 
         ids, codes, offsets, outcome = kernels.maxima(self.checked, size)
         if outcome < 0:
@@ -129,7 +132,7 @@ class TokenStore(Store):
             if counts.sum() != end - entry:
                 raise damaged()
             latents.append(np.repeat(store.latents[start:stop].astype(np.int64), counts))
-            rows.append(store.tokens[entry:end].astype(np.int64) + PART * (part - first))
+            rows.append(store.tokens[entry:end].astype(np.int64) + PART_ROWS * (part - first))
             values.append(store.values[entry:end].astype(np.int64))
         n_rows = int(store.rows[first:last].sum(dtype=np.int64))
         if any(one.max(initial=-1) >= n_rows for one in rows):
@@ -138,6 +141,7 @@ class TokenStore(Store):
 
 
 def damaged() -> ArtifactError:
+    """The error of a token store whose codes lie outside of their part."""
     return ArtifactError(f"the index is damaged: the codes of a document's tokens lie outside its part; {REMEDY}")
 
 

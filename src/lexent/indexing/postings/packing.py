@@ -1,20 +1,20 @@
-"""The Numba kernels that pack a chunk of documents into lists, and unpack it again.
+"""Encodings of weighted posting lists: packs a chunk of documents into lists, and unpacks it again.
 
 A chunk holds up to 65,536 documents, so a document is a 16-bit number in it. For each latent that any of them has there
-is one list (which latents those are, a bitmap says), in one of four forms. The smallest is taken; but a latent of one
-document in COMMON has a bitmap if that is smaller than 3 bytes a document, and one of most documents a code for each of
-them, as those are searched quickest.
+is one posting list, in one of four encodings; the array `known` says which latents those are. The smallest encoding is
+taken, with two exceptions, as they are searched fastest: a list of at least one in BITMAP_MAX_MEAN_GAP documents is a
+bitmap if that takes fewer than 3 bytes a posting, and a list of most documents has a code for each document.
 
-- SPARSE: document numbers (16 bits each), and codes.
-- GAPS: one 16-bit entry a posting, code << 8 | distance from the document before. A distance above 255 is bridged by
-  entries of code 0, which weigh nothing. After the entries stand the document numbers of entries 0, 64, 128, ...
-- DENSE: a bitmap of the documents without the bytes of it that are 0, and codes: see `lexent.indexing.bitmaps`.
-- EVERY: a code for each document of the chunk, 0 for those that are not in the list.
+- DOC_IDS: document numbers (16 bits each), and codes.
+- GAPS: a 16-bit entry a posting, code << 8 | gap to the document before. A gap above 255 is bridged by entries of code
+  0, which are no postings. After the entries stand skip pointers: the document numbers of entries 0, 64, 128, ...
+- BITMAP: a bitmap of the documents without its zero bytes, and codes: see `bitmaps`.
+- CODE_ARRAY: a code for each document of the chunk, 0 for those that are not in the list.
 
-A binary index has other lists, without codes: see `lexent.indexing.bare`. What reads lists here reads those too.
+A binary index has posting lists without codes: see `binary_postings`. Functions here that read lists read those too.
 
-Whatever the bytes of a damaged file say, a document number has 16 bits, so a kernel whose arrays have 65,536 places
-stays inside them; where a list begins and ends is checked before it is read.
+Whatever the bytes of a damaged file, a document number has 16 bits, so a kernel whose arrays have 65,536 elements stays
+inside them. Where a list begins and ends is checked before it is read.
 """
 
 from __future__ import annotations
@@ -25,51 +25,53 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lexent.indexing import bare, bitmaps
-from lexent.indexing.bits import popcount, trailing_zeros
-from lexent.indexing.scale import ONE
+from lexent.indexing.postings import binary_postings, bitmaps
+from lexent.indexing.postings.descriptor import CODES, ENCODING, ENTRIES, START
+from lexent.indexing.postings.quantisation import CODE_OF_ONE
+from lexent.indexing.postings.simd import popcount, trailing_zeros
 
-CHUNK = 65_536
-SPARSE, GAPS, DENSE, EVERY = 0, 1, 2, 3
-STRIDE = 64
-"""Entries of a GAPS list between two document numbers."""
-COMMON = 24
-"""See above. With more bitmaps fewer postings are read one by one; with fewer, less is asked of all documents."""
-MOST = 2
-"""One document in so many is most of them."""
-GROUP = 448
-"""Latents of a line of `known`: with their count before it, 64 bytes."""
+CHUNK_DOCUMENTS = 65_536
+"""Documents of a chunk, at most."""
+DOC_IDS, GAPS, BITMAP, CODE_ARRAY = 0, 1, 2, 3
+SKIP_INTERVAL = 64
+"""Entries of a GAPS list between two skip pointers."""
+BITMAP_MAX_MEAN_GAP = 24
+"""See above. With a higher value more lists are bitmaps: fewer postings are accumulated, more upper bounds added."""
+CODE_ARRAY_MAX_MEAN_GAP = 2
+"""A list of at least one in so many documents has a code for each document."""
+LATENTS_PER_LINE = 448
+"""Latents of a line of `known`: with the rank before it, a cache line of 64 bytes."""
 
 
-class Lists(NamedTuple):
-    """The lists of a segment, chunk after chunk. Places count from the start of their chunk."""
+class PostingLists(NamedTuple):
+    """The posting lists of a segment, chunk after chunk. Places count from the start of their chunk."""
 
     chunks: NDArray[np.int64]
-    """[n_chunks + 1, 4]: where each chunk starts among documents, lists, shorts and codes."""
+    """[n_chunks + 1, 4]: where each chunk begins among documents, lists, shorts and codes."""
     known: NDArray[np.uint64]
-    """[n_chunks * groups, 8]: which latents of each GROUP have lists (7 words), and how many lists come before."""
+    """[n_chunks * known_lines, 8]: bitmap of the latents that have lists (7 words), and the rank of the first."""
     records: NDArray[np.uint32]
-    """[n_lists, 3]: highest << 20 | entries << 2 | form; place in codes for DENSE, in shorts for SPARSE and GAPS;
-    place of the codes. highest: of 2 code + shift over the list's postings, with the shifts of when the chunk was
-    packed. For bare lists [n_lists, 1]."""
+    """[n_lists, 3]: max position << 20 | entries << 2 | encoding; place in `codes` for BITMAP, in `shorts` for DOC_IDS
+    and GAPS; place of the codes. Max position: the highest 2 code + narrow shift (see `quantisation`) of a posting when
+    the chunk was packed. [n_lists, 1] for binary posting lists."""
     shorts: NDArray[np.uint16]
     codes: NDArray[np.uint8]
-    """Bitmaps before their codes. Bare lists stand here, and nothing else."""
+    """Codes, with bitmaps before theirs. Binary posting lists are here alone."""
 
 
 @njit(cache=True, nogil=True, inline="always")
-def groups(size: int) -> int:
-    """Lines of `known` for a chunk."""
-    return (size + GROUP - 1) // GROUP
+def known_lines(size: int) -> int:
+    """Number of lines of `known` for a chunk."""
+    return (size + LATENTS_PER_LINE - 1) // LATENTS_PER_LINE
 
 
 @njit(cache=True, nogil=True)
-def mark_known(latents: NDArray[np.uint32], size: int) -> NDArray[np.uint64]:
-    """The lines of `known` for a chunk whose lists are those of the latents, which ascend."""
-    known = np.zeros((groups(size), 8), np.uint64)
+def build_known(latents: NDArray[np.uint32], size: int) -> NDArray[np.uint64]:
+    """Builds the lines of `known` for a chunk that has lists of these latents, which ascend."""
+    known = np.zeros((known_lines(size), 8), np.uint64)
     for latent in latents:
-        place = latent % GROUP
-        known[latent // GROUP, place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+        place = latent % LATENTS_PER_LINE
+        known[latent // LATENTS_PER_LINE, place >> 6] |= np.uint64(1) << np.uint64(place & 63)
     before = 0
     for line in known:
         line[7] = before
@@ -79,51 +81,51 @@ def mark_known(latents: NDArray[np.uint32], size: int) -> NDArray[np.uint64]:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def row_of(known: NDArray[np.uint64], latent: np.uint64, n_lists: int) -> int:
-    """Which of a chunk's lists is that of a latent, by the chunk's lines of `known`; -1 where it has none."""
-    group, place = latent // np.uint64(GROUP), latent % np.uint64(GROUP)
-    if group >= len(known):
+def find_list(known: NDArray[np.uint64], latent: np.uint64, n_lists: int) -> int:
+    """Number of a latent's list among those of a chunk, from the chunk's lines of `known`; -1 where it has none."""
+    line, place = latent // np.uint64(LATENTS_PER_LINE), latent % np.uint64(LATENTS_PER_LINE)
+    if line >= len(known):
         return -1
     word, bit = place >> np.uint64(6), place & np.uint64(63)
-    bits = known[group, word]
-    # Without branches, so that the waits for memory of several latents overlap.
-    rank = np.int64(known[group, np.uint64(7)]) + popcount(bits & ((np.uint64(1) << bit) - np.uint64(1)))
+    bits = known[line, word]
+    # Without branches, so that the cache misses of several latents overlap.
+    rank = np.int64(known[line, np.uint64(7)]) + popcount(bits & ((np.uint64(1) << bit) - np.uint64(1)))
     for other in range(np.uint64(6)):
-        rank += popcount(known[group, other]) * (other < word)
+        rank += popcount(known[line, other]) * (other < word)
     return rank if (bits >> bit) & np.uint64(1) != 0 and 0 <= rank < n_lists else -1
 
 
 @njit(cache=True, nogil=True, inline="always")
-def known_in(lists: Lists, chunk: int) -> NDArray[np.uint64]:
-    """The lines of `known` of one chunk."""
+def known_in(lists: PostingLists, chunk: int) -> NDArray[np.uint64]:
+    """Lines of `known` of one chunk."""
     per_chunk = len(lists.known) // (len(lists.chunks) - 1)
     return lists.known[chunk * per_chunk : (chunk + 1) * per_chunk]
 
 
 @njit(cache=True, nogil=True)
-def latents_in(lists: Lists, chunk: int) -> NDArray[np.uint32]:
-    """The latents of a chunk's lists, ascending; fewer than it has lists if it is damaged."""
+def latents_in(lists: PostingLists, chunk: int) -> NDArray[np.uint32]:
+    """Latents of a chunk's lists, ascending; fewer than it has lists if it is damaged."""
     latents = np.empty(lists.chunks[chunk + 1, 1] - lists.chunks[chunk, 1], np.uint32)
     known, n = known_in(lists, chunk), 0
-    for group in range(len(known)):
+    for line in range(len(known)):
         for word in range(7):
-            bits = known[group, word]
+            bits = known[line, word]
             while bits != 0 and n < len(latents):
-                latents[n] = group * GROUP + word * 64 + trailing_zeros(bits)
+                latents[n] = line * LATENTS_PER_LINE + word * 64 + trailing_zeros(bits)
                 bits &= bits - np.uint64(1)
                 n += 1
     return latents[:n]
 
 
 def pack(
-    starts: NDArray[np.int64], documents: NDArray[np.uint16], codes: NDArray[np.uint8], shifts: NDArray[np.uint8]
+    starts: NDArray[np.int64], documents: NDArray[np.uint16], codes: NDArray[np.uint8], shifts: NDArray[np.uint16]
 ) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
-    """The lists of a chunk: their latents, and their part of each array. starts, documents, codes: see `invert`."""
-    latents, forms, counts, places, code_places, sizes = plan(starts, documents, len(shifts))
-    shorts, packed = np.zeros(sizes[0], np.uint16), np.zeros(sizes[1] + bitmaps.ROOM, np.uint8)
-    highest = np.zeros(len(latents), np.uint32)
-    fill(starts, documents, codes, shifts, latents, forms, places, code_places, shorts, packed, highest)
-    records = np.stack([highest << 20 | counts << 2 | forms, places, code_places], axis=1)
+    """Packs the lists of a chunk: their latents, and their part of each array. The arguments come from `invert`."""
+    latents, encodings, counts, places, code_places, sizes = plan(starts, documents, len(shifts))
+    shorts, packed = np.zeros(sizes[0], np.uint16), np.zeros(sizes[1] + bitmaps.PADDING_BYTES, np.uint8)
+    max_positions = np.zeros(len(latents), np.uint32)
+    write(starts, documents, codes, shifts, latents, encodings, places, code_places, shorts, packed, max_positions)
+    records = np.stack([max_positions << 20 | counts << 2 | encodings, places, code_places], axis=1)
     return latents, {"records": records, "shorts": shorts, "codes": packed}
 
 
@@ -131,7 +133,7 @@ def pack(
 def invert(
     ids: NDArray[np.int32], codes: NDArray[np.uint8], offsets: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint8]]:
-    """Documents to lists, document numbers ascending within each: a counting sort. Also where each list starts."""
+    """Inverts documents to posting lists, documents ascending in each, by counting sort; also where each begins."""
     starts = np.zeros(size + 1, np.int64)
     for latent in ids:
         starts[latent + 1] += 1
@@ -155,12 +157,12 @@ def plan(
 ) -> tuple[
     NDArray[np.uint32], NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]
 ]:
-    """For each list that is not empty: latent, form, entries, place, place of its codes; and how long each part is."""
+    """Latent, encoding, entries, place and place of the codes of each list that is not empty; and the array sizes."""
     n_lists = 0
     for latent in range(len(starts) - 1):
         n_lists += starts[latent + 1] > starts[latent]
     latents = np.empty(n_lists, np.uint32)
-    forms = np.empty(n_lists, np.uint8)
+    encodings = np.empty(n_lists, np.uint8)
     counts = np.empty(n_lists, np.uint32)
     places = np.empty(n_lists, np.uint32)
     code_places = np.empty(n_lists, np.uint32)
@@ -169,70 +171,74 @@ def plan(
         n = starts[latent + 1] - starts[latent]
         if n == 0:
             continue
-        entries, last, in_bitmap = n, np.int64(documents[starts[latent]]), bitmaps.head(n_documents) + 1
+        entries, last, size_in_bitmap = n, np.int64(documents[starts[latent]]), bitmaps.header_bytes(n_documents) + 1
         for posting in range(starts[latent], starts[latent + 1]):
             document = np.int64(documents[posting])
             entries += max(document - last - 1, 0) // 255
-            in_bitmap += document >> 3 != last >> 3
+            size_in_bitmap += document >> 3 != last >> 3
             last = document
-        with_gaps = entries + (entries + STRIDE - 1) // STRIDE
+        shorts_in_gaps = entries + (entries + SKIP_INTERVAL - 1) // SKIP_INTERVAL
         latents[row] = latent
-        if n_documents <= max(MOST * n, min(n + in_bitmap, 2 * with_gaps, 3 * n)):
-            forms[row], counts[row], places[row], code_places[row] = EVERY, n, 0, codes
+        if n_documents <= max(CODE_ARRAY_MAX_MEAN_GAP * n, min(n + size_in_bitmap, 2 * shorts_in_gaps, 3 * n)):
+            encodings[row], counts[row], places[row], code_places[row] = CODE_ARRAY, n, 0, codes
             codes += n_documents
-        elif n + in_bitmap <= (3 * n if n * COMMON >= n_documents else min(3 * n, 2 * with_gaps)):
-            forms[row], counts[row], places[row], code_places[row] = DENSE, n, codes, codes + in_bitmap
-            codes += in_bitmap + n
-        elif 2 * with_gaps <= 3 * n:
-            forms[row], counts[row], places[row], code_places[row] = GAPS, entries, shorts, 0
-            shorts += with_gaps
+        elif n + size_in_bitmap <= (
+            3 * n if n * BITMAP_MAX_MEAN_GAP >= n_documents else min(3 * n, 2 * shorts_in_gaps)
+        ):
+            encodings[row], counts[row], places[row], code_places[row] = BITMAP, n, codes, codes + size_in_bitmap
+            codes += size_in_bitmap + n
+        elif 2 * shorts_in_gaps <= 3 * n:
+            encodings[row], counts[row], places[row], code_places[row] = GAPS, entries, shorts, 0
+            shorts += shorts_in_gaps
         else:
-            forms[row], counts[row], places[row], code_places[row] = SPARSE, n, shorts, codes
+            encodings[row], counts[row], places[row], code_places[row] = DOC_IDS, n, shorts, codes
             shorts += n
             codes += n
         row += 1
-    return latents, forms, counts, places, code_places, np.array([shorts, codes])
+    return latents, encodings, counts, places, code_places, np.array([shorts, codes])
 
 
 @njit(cache=True, nogil=True)
-def fill(
+def write(
     starts: NDArray[np.int64],
     documents: NDArray[np.uint16],
     posting_codes: NDArray[np.uint8],
-    shifts: NDArray[np.uint8],
+    shifts: NDArray[np.uint16],
     latents: NDArray[np.uint32],
-    forms: NDArray[np.uint8],
+    encodings: NDArray[np.uint8],
     places: NDArray[np.uint32],
     code_places: NDArray[np.uint32],
     shorts: NDArray[np.uint16],
     codes: NDArray[np.uint8],
-    highest: NDArray[np.uint32],
+    max_positions: NDArray[np.uint32],
 ) -> None:
-    """Writes the lists to the places that `plan` gave them, and the highest 2 code + shift of each."""
+    """Writes the lists to where `plan` placed them, and the highest 2 code + shift of each."""
     for row in range(len(latents)):
         start, stop = starts[latents[row]], starts[latents[row] + 1]
-        most = np.int64(0)
+        max_position = np.int64(0)
         for posting in range(start, stop):
-            most = max(most, 2 * np.int64(posting_codes[posting]) + np.int64(shifts[documents[posting]]))
-        highest[row] = most
-        if forms[row] == GAPS:
-            _fill_gaps(documents[start:stop], posting_codes[start:stop], shorts, np.int64(places[row]))
+            max_position = max(
+                max_position, 2 * np.int64(posting_codes[posting]) + np.int64(shifts[documents[posting]])
+            )
+        max_positions[row] = max_position
+        if encodings[row] == GAPS:
+            _write_gaps(documents[start:stop], posting_codes[start:stop], shorts, np.int64(places[row]))
             continue
         at = np.int64(code_places[row])
-        if forms[row] == EVERY:
+        if encodings[row] == CODE_ARRAY:
             for posting in range(start, stop):
                 codes[at + np.int64(documents[posting])] = posting_codes[posting]
             continue
         codes[at : at + stop - start] = posting_codes[start:stop]
         at = np.int64(places[row])
-        if forms[row] == SPARSE:
+        if encodings[row] == DOC_IDS:
             shorts[at : at + stop - start] = documents[start:stop]
             continue
-        bitmaps.fill(documents[start:stop], len(shifts), codes, at)
+        bitmaps.write(documents[start:stop], len(shifts), codes, at)
 
 
 @njit(cache=True, nogil=True)
-def _fill_gaps(
+def _write_gaps(
     documents: NDArray[np.uint16], posting_codes: NDArray[np.uint8], shorts: NDArray[np.uint16], place: int
 ) -> None:
     entry, last = place, np.int64(documents[0])
@@ -248,50 +254,56 @@ def _fill_gaps(
     count, document = entry - place, np.int64(documents[0])
     for at in range(count):
         document += np.int64(shorts[place + at]) & 255
-        if at % STRIDE == 0:
-            shorts[entry + at // STRIDE] = document
+        if at % SKIP_INTERVAL == 0:
+            shorts[entry + at // SKIP_INTERVAL] = document
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def locate(lists: Lists, chunk: int, row: int, found: NDArray[np.int64]) -> bool:
-    """Form, entries, start and start of the codes of a list, counted from the start of the segment; see `bare.locate`.
+def locate(lists: PostingLists, chunk: int, row: int, descriptor: NDArray[np.int64]) -> bool:
+    """Fills the descriptor of a list; False where the list does not lie inside its chunk.
 
-    False where the list does not lie inside its chunk.
+    row: of `records`.
     """
     if lists.records.shape[1] == 1:
-        return bare.locate(lists, chunk, row, found)
-    form, count = np.int64(lists.records[row, 0]) & 3, np.int64(lists.records[row, 0]) >> 2 & 0x3FFFF
+        return binary_postings.locate(lists, chunk, row, descriptor)
+    encoding, count = np.int64(lists.records[row, 0]) & 3, np.int64(lists.records[row, 0]) >> 2 & 0x3FFFF
     place, code_place = np.int64(lists.records[row, 1]), np.int64(lists.records[row, 2])
     start, stop = lists.chunks[chunk], lists.chunks[chunk + 1]
-    found[0], found[1] = form, count
-    found[2] = place + (start[3] if form == DENSE else start[2])
-    found[3] = code_place + start[3]
-    if not 0 < count <= 2 * CHUNK:
+    descriptor[ENCODING], descriptor[ENTRIES] = encoding, count
+    descriptor[START] = place + (start[3] if encoding == BITMAP else start[2])
+    descriptor[CODES] = code_place + start[3]
+    if not 0 < count <= 2 * CHUNK_DOCUMENTS:
         return False
-    if form == GAPS:
-        return found[2] + count + (count + STRIDE - 1) // STRIDE <= stop[2]
-    if form == EVERY:
-        return found[3] + stop[0] - start[0] + bitmaps.ROOM <= stop[3]
-    if found[3] + count > stop[3]:
+    if encoding == GAPS:
+        return descriptor[START] + count + (count + SKIP_INTERVAL - 1) // SKIP_INTERVAL <= stop[2]
+    if encoding == CODE_ARRAY:
+        return descriptor[CODES] + stop[0] - start[0] + bitmaps.PADDING_BYTES <= stop[3]
+    if descriptor[CODES] + count > stop[3]:
         return False
-    if form == SPARSE:
-        return found[2] + count <= stop[2]
-    whole = found[2] + bitmaps.head(stop[0] - start[0]) < found[3]
-    return whole and found[3] + count + bitmaps.ROOM <= stop[3]
+    if encoding == DOC_IDS:
+        return descriptor[START] + count <= stop[2]
+    in_order = descriptor[START] + bitmaps.header_bytes(stop[0] - start[0]) < descriptor[CODES]
+    return in_order and descriptor[CODES] + count + bitmaps.PADDING_BYTES <= stop[3]
 
 
 @njit(cache=True, nogil=True)
-def unpack(lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]) -> int:
-    """The postings of one list; gives how many, or -1 if it is damaged. The outputs have 2 * CHUNK places."""
-    found = np.empty(4, np.int64)
-    if not locate(lists, chunk, row, found):
+def unpack(
+    lists: PostingLists, chunk: int, row: int, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]
+) -> int:
+    """Decodes the postings of one list; returns how many, or -1 if damaged. Outputs have 2 * CHUNK_DOCUMENTS places."""
+    descriptor = np.empty(4, np.int64)
+    if not locate(lists, chunk, row, descriptor):
         return -1
-    form, count, start, codes, n = found[0], found[1], found[2], found[3], 0
-    if form >= bare.PLAIN:
-        n = bare.read(lists.codes, found, out_documents)
-        out_codes[:n] = ONE
+    encoding = descriptor[ENCODING]
+    count = descriptor[ENTRIES]
+    start = descriptor[START]
+    codes = descriptor[CODES]
+    n = 0
+    if encoding >= binary_postings.BINARY_DOC_IDS:
+        n = binary_postings.decode(lists.codes, descriptor, out_documents)
+        out_codes[:n] = CODE_OF_ONE
         return n
-    if form == GAPS:
+    if encoding == GAPS:
         document = np.int64(lists.shorts[start + count]) - (np.int64(lists.shorts[start]) & 255)
         for entry in lists.shorts[start : start + count]:
             document += np.int64(entry) & 255
@@ -301,25 +313,25 @@ def unpack(lists: Lists, chunk: int, row: int, out_documents: NDArray[np.uint16]
                 n += 1
         return n
     n_documents = lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]
-    if form == EVERY:
+    if encoding == CODE_ARRAY:
         for document in range(n_documents):
             out_documents[n], out_codes[n] = document, lists.codes[codes + document]
             n += lists.codes[codes + document] > 0
         return n
     out_codes[:count] = lists.codes[codes : codes + count]
-    if form == SPARSE:
+    if encoding == DOC_IDS:
         out_documents[:count] = lists.shorts[start : start + count]
         return count
-    return min(bitmaps.unpack(lists.codes, found, n_documents, out_documents), count)
+    return min(bitmaps.unpack(lists.codes, descriptor, n_documents, out_documents), count)
 
 
 @njit(cache=True, nogil=True)
 def unpack_latent(
-    lists: Lists, chunk: int, latent: np.uint32, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]
+    lists: PostingLists, chunk: int, latent: np.uint32, out_documents: NDArray[np.uint16], out_codes: NDArray[np.uint8]
 ) -> int:
-    """The postings of a latent in a chunk, 0 where it has none; -1 if damaged, also by documents beyond the chunk."""
+    """Decodes the postings of a latent in a chunk; returns how many, or -1 if damaged or beyond the chunk."""
     first = lists.chunks[chunk, 1]
-    row = row_of(known_in(lists, chunk), np.uint64(latent), lists.chunks[chunk + 1, 1] - first)
+    row = find_list(known_in(lists, chunk), np.uint64(latent), lists.chunks[chunk + 1, 1] - first)
     if row < 0:
         return 0
     n = unpack(lists, chunk, first + row, out_documents, out_codes)
@@ -331,30 +343,30 @@ def unpack_latent(
 
 @njit(cache=True, nogil=True)
 def unpack_chunk(
-    lists: Lists, chunk: int, keep: NDArray[np.bool_]
+    lists: PostingLists, chunk: int, keep: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64], int]:
-    """The documents of a chunk that are kept, each with its latents ascending and their codes, and how many those are.
+    """Turns the posting lists of a chunk back into documents, those of `keep`: ids, codes, offsets, and their number.
 
-    -1 in the last place says that the chunk is damaged. keep has a place for each document that a chunk can name.
+    The number is -1 if the chunk is damaged. keep has CHUNK_DOCUMENTS elements.
     """
-    documents, codes = np.empty(2 * CHUNK, np.uint16), np.empty(2 * CHUNK, np.uint8)
-    ends = np.zeros(CHUNK + 1, np.int64)
+    documents, codes = np.empty(2 * CHUNK_DOCUMENTS, np.uint16), np.empty(2 * CHUNK_DOCUMENTS, np.uint8)
+    counts = np.zeros(CHUNK_DOCUMENTS + 1, np.int64)
     latents, first = latents_in(lists, chunk), lists.chunks[chunk, 1]
     if first + len(latents) < lists.chunks[chunk + 1, 1]:
-        return np.empty(0, np.int32), codes[:0], ends, -1
+        return np.empty(0, np.int32), codes[:0], counts, -1
     for row in range(first, first + len(latents)):
         n = unpack(lists, chunk, row, documents, codes)
         if n < 0:
-            return np.empty(0, np.int32), codes[:0], ends, -1
+            return np.empty(0, np.int32), codes[:0], counts, -1
         for document in documents[:n]:
-            ends[np.int64(document) + 1] += 1
+            counts[np.int64(document) + 1] += 1
     n_kept, total = 0, 0
-    starts = np.zeros(CHUNK, np.int64)
-    offsets = np.zeros(CHUNK + 1, np.int64)
+    starts = np.zeros(CHUNK_DOCUMENTS, np.int64)
+    offsets = np.zeros(CHUNK_DOCUMENTS + 1, np.int64)
     for document in range(lists.chunks[chunk + 1, 0] - lists.chunks[chunk, 0]):
         if keep[document]:
             starts[document] = total
-            total += ends[document + 1]
+            total += counts[document + 1]
             n_kept += 1
             offsets[n_kept] = total
     ids, out_codes = np.empty(total, np.int32), np.empty(total, np.uint8)
@@ -369,8 +381,10 @@ def unpack_chunk(
 
 
 @njit(cache=True, nogil=True)
-def sums_of(codes: NDArray[np.uint8], offsets: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For each document the sum of the values that its codes stand for."""
+def document_sums(
+    codes: NDArray[np.uint8], offsets: NDArray[np.int64], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Sum of the values of each document's codes."""
     sums = np.zeros(len(offsets) - 1, np.float64)
     for document in range(len(sums)):
         for entry in range(offsets[document], offsets[document + 1]):

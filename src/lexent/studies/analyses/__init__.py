@@ -3,16 +3,16 @@
 Each is a function of a collection and one or several systems, and gives a frozen value with `to_json` and `tables`.
 """
 
-from lexent.evaluation.analyses.analyse import ANALYSES, QUICK, Analyses, analyse
-from lexent.evaluation.analyses.categories import Categories, categories
-from lexent.evaluation.analyses.costs import Costs, costs
-from lexent.evaluation.analyses.ks import ks
-from lexent.evaluation.analyses.mismatch import Mismatch, mismatch
-from lexent.evaluation.analyses.settings import caps, pruning, published, weightings
-from lexent.evaluation.analyses.sweep import Sweep
-from lexent.evaluation.analyses.table import Analysis, Table
-from lexent.evaluation.analyses.usage import Usage
-from lexent.evaluation.analyses.zipf import Zipf, zipf
+from lexent.studies.analyses.analyse import ANALYSES, QUICK, Analyses, analyse
+from lexent.studies.analyses.categories import Categories, categories
+from lexent.studies.analyses.costs import Costs, costs
+from lexent.studies.analyses.ks import ks
+from lexent.studies.analyses.mismatch import Mismatch, mismatch
+from lexent.studies.analyses.settings import caps, pruning, published, weightings
+from lexent.studies.analyses.sweep import Sweep
+from lexent.studies.analyses.table import Analysis, Table
+from lexent.studies.analyses.usage import Usage
+from lexent.studies.analyses.zipf import Zipf, zipf
 
 __all__ = [
     "ANALYSES",

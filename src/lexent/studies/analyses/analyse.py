@@ -11,18 +11,19 @@ from typing import Any
 from lexent import recipes
 from lexent.errors import InputError, NotFoundError
 from lexent.evaluation import measures as scoring
-from lexent.evaluation.analyses import settings
-from lexent.evaluation.analyses.categories import categories
-from lexent.evaluation.analyses.costs import costs
-from lexent.evaluation.analyses.ks import ks
-from lexent.evaluation.analyses.mismatch import mismatch
-from lexent.evaluation.analyses.sweep import MEASURES
-from lexent.evaluation.analyses.table import Analysis
-from lexent.evaluation.analyses.zipf import zipf
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import BASELINES, Bench, EncoderLike, Latent, LexiconLike, System
+from lexent.evaluation.training_split import training_split, training_split_beside
 from lexent.recipes import Recipe
+from lexent.studies.analyses import settings
+from lexent.studies.analyses.categories import categories
+from lexent.studies.analyses.costs import costs
+from lexent.studies.analyses.ks import ks
+from lexent.studies.analyses.mismatch import mismatch
+from lexent.studies.analyses.sweep import MEASURES
+from lexent.studies.analyses.table import Analysis
+from lexent.studies.analyses.zipf import zipf
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,11 @@ class Analyses:
     parts: dict[str, list[Analysis]]
 
     def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
         head = {"collection": self.collection, "split": self.split}
         size = {"documents": self.documents, "queries": self.queries}
-        return {**head, **size, **{name: [part.to_json() for part in parts] for name, parts in self.parts.items()}}
+        found: dict[str, Any] = {name: [part.to_json() for part in parts] for name, parts in self.parts.items()}
+        return {**head, **size, **found}
 
 
 def analyse(
@@ -91,7 +94,7 @@ def analyse(
     encoder: EncoderLike = None,
     baselines: Sequence[str] = BASELINES,
     measures: str | Sequence[str] = MEASURES,
-    split: str = "test",
+    split: str | None = None,
     train: str | Collection | None = "train",
     progress: Progress | None = None,
 ) -> Analyses:
@@ -106,7 +109,7 @@ def analyse(
     bench = Bench(encoder=encoder, lexicon=lexicon)
     subject = Subject(
         collection=loaded,
-        train=_train(collection, train, split) if "tuned" in names else None,
+        train=_train(collection, loaded, train) if "tuned" in names else None,
         systems=tuple(bench.latent(each) for each in chosen),
         baselines=tuple(bench.system(name) for name in baselines),
         measures=wanted,
@@ -129,12 +132,7 @@ def checked(what: Sequence[str]) -> list[str]:
     return names
 
 
-def _train(source: str | Path | Collection, train: str | Collection | None, split: str) -> Collection | None:
+def _train(source: str | Path | Collection, measured: Collection, train: str | Collection | None) -> Collection | None:
     if isinstance(train, Collection):
-        return train
-    if train is None or train == split or isinstance(source, Collection):
-        return None
-    try:
-        return load(source, split=train)
-    except NotFoundError:
-        return None
+        return training_split(train)
+    return None if train is None else training_split_beside(source, measured, train)

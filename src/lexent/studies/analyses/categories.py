@@ -8,11 +8,11 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.evaluation.analyses.table import Table
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Latent
 from lexent.lexicon.concepts import Category
+from lexent.studies.analyses.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Categories:
     """The same for the queries, by the concepts that count."""
 
     def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
         shares = {
             "lexicon": self.lexicon,
             "live": self.live,
@@ -41,6 +42,7 @@ class Categories:
         return {"collection": self.collection, "system": self.system, "concepts": self.concepts, **shares}
 
     def tables(self) -> list[Table]:
+        """The results as tables."""
         columns = (self.lexicon, self.live, self.documents, self.queries)
         rows = tuple((name, *(f"{column[name]:.1%}" for column in columns)) for name in self.lexicon)
         head = (self.system, "of the lexicon", "of live ones", "in documents", "in queries")

@@ -8,15 +8,16 @@ from typing import Any
 
 from lexent.errors import InputError
 from lexent.evaluation import measures as scoring
-from lexent.evaluation.analyses import usage
-from lexent.evaluation.analyses.table import Table
-from lexent.evaluation.analyses.usage import Usage
 from lexent.evaluation.collections import Collection
+from lexent.evaluation.lexical import WordIndex, words
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import from_top
 from lexent.evaluation.systems import Dense, Latent, Lexical, System
+from lexent.studies.analyses import usage
+from lexent.studies.analyses.table import Table
+from lexent.studies.analyses.usage import Usage
 
-DEPTH = 1000
+RANKING_DEPTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Cost:
     usage: Usage
 
     def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
         return {"system": self.system, "values": self.values, **self.usage.to_json()}
 
 
@@ -42,10 +44,12 @@ class Costs:
     rows: tuple[Cost, ...]
 
     def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
         head = {"collection": self.collection, "split": self.split, "documents": self.documents}
         return {**head, "systems": [row.to_json() for row in self.rows]}
 
     def tables(self) -> list[Table]:
+        """The results as tables."""
         measures = list(self.rows[0].values) if self.rows else []
         head = ("system", *measures, *usage.HEAD)
         rows = tuple((row.system, *row.values.values(), *row.usage.cells) for row in self.rows)
@@ -58,7 +62,7 @@ def costs(
     systems: Sequence[System],
     *,
     measures: str | Sequence[str] = ("nDCG@10", "R@100"),
-    depth: int = DEPTH,
+    depth: int = RANKING_DEPTH,
     progress: Progress | None = None,
 ) -> Costs:
     """What each system finds, and what its index and its queries take."""
@@ -74,8 +78,6 @@ def costs(
             run = from_top(collection, found.positions, scores=found.scores, depth=depth)
             used = usage.of_concepts(searcher, queries)
         elif isinstance(system, Lexical):
-            from lexent.evaluation.lexical import WordIndex, words
-
             run = system.run(collection, depth=depth)
             used = usage.of_words(WordIndex.of(collection.texts), words(list(collection.queries.values())))
         elif isinstance(system, Dense):

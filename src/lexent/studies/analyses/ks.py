@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lexent.evaluation import latent
-from lexent.evaluation.analyses.sweep import MEASURES, Sweep, sweep
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Latent
 from lexent.evaluation.trials import Trials
+from lexent.studies.analyses.sweep import MEASURES, Sweep, sweep
 from lexent.types import Kind
 
 FACTORS = (0.25, 0.5, 1.0, 2.0)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lexent.evaluation import measures as scoring
-from lexent.evaluation.analyses.table import Table
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import Run, ranked
 from lexent.evaluation.systems import Lexical, System
+from lexent.studies.analyses.table import Table
 
 DEPTHS = (10, 100, 1000)
 
@@ -47,6 +47,7 @@ class Mismatch:
         return lost, lost / whole if whole else 0.0
 
     def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
         sets = []
         for each in self.sets:
             drops = {
@@ -59,6 +60,7 @@ class Mismatch:
         return {**head, "values": self.values, "sets": sets}
 
     def tables(self) -> list[Table]:
+        """The results as tables."""
         measures = list(next(iter(self.values.values()), {}))
         found = []
         for measure in measures:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from lexent.evaluation import tuning
-from lexent.evaluation.analyses.sweep import MEASURES, Sweep, distinct, sweep
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Latent
 from lexent.evaluation.trials import Trials
 from lexent.recipes import IdfMode, Recipe
+from lexent.studies.analyses.sweep import MEASURES, Sweep, distinct, sweep
 
 CAPS: tuple[int | None, ...] = (8, 16, 24, 32, 48, 65, 96, 128, 256, None)
 SHARES = (0.0, 0.001, 0.01, 0.05)

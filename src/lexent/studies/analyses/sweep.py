@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lexent.evaluation import measures as scoring
-from lexent.evaluation.analyses import usage
-from lexent.evaluation.analyses.table import Cell, Table, chance
-from lexent.evaluation.analyses.usage import Usage
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.trials import Trials
 from lexent.recipes import Recipe
+from lexent.studies.analyses import usage
+from lexent.studies.analyses.table import Cell, Table, chance
+from lexent.studies.analyses.usage import Usage
+from lexent.undefined import plain
 
 MEASURES = ("nDCG@10", "R@100")
 
@@ -29,7 +30,8 @@ class Row:
     """Paired t-test of the first measure against the reference; None for the reference itself."""
 
     def to_json(self) -> dict[str, Any]:
-        found = {"label": self.label, "values": self.values, **self.usage.to_json(), "p_value": self.p_value}
+        """The values as JSON has them."""
+        found = {"label": self.label, "values": self.values, **self.usage.to_json(), "p_value": plain(self.p_value)}
         return {**found, "recipe": self.recipe.to_dict()}
 
 
@@ -47,10 +49,12 @@ class Sweep:
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
         head = {"title": self.title, "collection": self.collection, "split": self.split, "system": self.system}
         return {**head, "reference": self.reference, "rows": [row.to_json() for row in self.rows]}
 
     def tables(self) -> list[Table]:
+        """The results as tables."""
         measures = list(self.rows[0].values) if self.rows else []
         held = ("p",) if self.reference is not None else ()
         head = (self.system, *measures, *held, *usage.HEAD)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from lexent import undefined
+
 Cell: TypeAlias = str | int | float | None
 
 
@@ -25,7 +27,8 @@ class Table:
 class Analysis(Protocol):
     """What an analysis gives."""
 
-    def tables(self) -> list[Table]: ...
+    def tables(self) -> list[Table]:
+        """The results as tables."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for json.dumps."""
@@ -34,15 +37,11 @@ class Analysis(Protocol):
 
 def shown(cell: Cell) -> str:
     """Measures with four places, counts with commas; nothing where there is no value."""
-    if cell is None:
-        return ""
-    if isinstance(cell, float):
-        return f"{cell:.4f}"
+    if cell is None or isinstance(cell, float):
+        return undefined.shown(cell, ".4f")
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
 def chance(p_value: float | None) -> str:
-    """A p-value as it is read."""
-    if p_value is None:
-        return ""
-    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+    """A p-value as it is read; nothing where there is none."""
+    return "<0.001" if p_value is not None and p_value < 0.001 else undefined.shown(p_value, ".3f")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.evaluation.analyses.table import Cell
+from lexent.studies.analyses.table import Cell
 from lexent.types import SparseVectors
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Usage:
         return f"{self.flops:,.2f}", *lengths, f"{self.bytes / 1e6:,.2f}", self.vocabulary
 
     def to_json(self) -> dict[str, float]:
+        """The values as JSON has them."""
         return asdict(self)
 
 
@@ -59,6 +60,7 @@ def of_concepts(searcher: Searcher, queries: SparseVectors) -> Usage:
 
 
 def of_words(index: WordIndex, queries: Sequence[Sequence[str]]) -> Usage:
+    """The usage of a lexical index by these queries."""
     numbers: dict[str, int] = {}
     documents = [{numbers.setdefault(word, len(numbers)) for word in text} for text in index.documents]
     df = np.zeros(len(numbers), np.int64)

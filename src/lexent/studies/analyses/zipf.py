@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.evaluation.analyses.table import Table
 from lexent.evaluation.collections import Collection
+from lexent.evaluation.lexical import all_words
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Latent
+from lexent.studies.analyses.table import Table
+from lexent.undefined import UNDEFINED, plain, shown
 
-POINTS = 60
+CURVE_POINTS = 60
 """Ranks that are kept of a curve, evenly spaced on a logarithmic scale."""
 
 
@@ -29,15 +31,17 @@ class Curve:
     frequencies: tuple[int, ...]
     """Documents that have the term of each of these ranks."""
     slope: float
-    """Of the straight line through these points, both axes logarithmic; words of a language have about -1."""
+    """Of the straight line through these points, both axes logarithmic; words of a language have about -1. Undefined
+    for a single point."""
     common: float
     """Share of the terms that more than half of the documents have."""
     lone: float
     """Share of the terms that only one document has."""
 
     def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
         points = [list(point) for point in zip(self.ranks, self.frequencies, strict=True)]
-        facts = {"slope": self.slope, "common": self.common, "lone": self.lone}
+        facts = plain({"slope": self.slope, "common": self.common, "lone": self.lone})
         return {"name": self.name, "terms": self.terms, **facts, "points": points}
 
 
@@ -50,25 +54,27 @@ class Zipf:
     curves: tuple[Curve, ...]
 
     def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
         curves = [curve.to_json() for curve in self.curves]
         return {"collection": self.collection, "documents": self.documents, "curves": curves}
 
     def tables(self) -> list[Table]:
+        """The results as tables."""
         head = ("terms", "in use", "slope", "in > half of documents", "in one document", "documents of the first")
         rows = tuple(
-            (curve.name, curve.terms, f"{curve.slope:.2f}", f"{curve.common:.2%}", f"{curve.lone:.1%}", first)
+            (
+                *(curve.name, curve.terms, shown(curve.slope, ".2f")),
+                *(shown(curve.common, ".2%"), shown(curve.lone, ".1%"), next(iter(curve.frequencies), 0)),
+            )
             for curve in self.curves
-            for first in curve.frequencies[:1]
         )
-        note = "slope: of the line through rank and document frequency, both logarithmic"
+        note = "slope: of the line through rank and document frequency, both logarithmic; words: stop words too"
         return [Table(f"rank and frequency over {self.documents:,} documents", head, rows, note)]
 
 
 def zipf(collection: Collection, systems: Sequence[Latent], *, progress: Progress | None = None) -> Zipf:
-    """Document frequencies by rank: of the words, and of each system's concepts as they are indexed."""
-    from lexent.evaluation.lexical import words
-
-    counts = Counter(word for text in words(collection.texts) for word in set(text))
+    """Document frequencies by rank: of all words, stop words too, and of each system's concepts as they are indexed."""
+    counts = Counter(word for text in all_words(collection.texts) for word in set(text))
     n = len(collection.documents)
     curves = [curve("words", np.array(list(counts.values()), np.int64), n)]
     for system in systems:
@@ -81,10 +87,10 @@ def curve(name: str, df: NDArray[np.int64], n_documents: int) -> Curve:
     ordered = -np.sort(-df[df > 0])
     terms = len(ordered)
     if not terms:
-        return Curve(name, 0, (), (), 0.0, 0.0, 0.0)
-    ranks = np.unique(np.rint(np.geomspace(1, terms, POINTS)).astype(np.int64))
+        return Curve(name, 0, (), (), UNDEFINED, UNDEFINED, UNDEFINED)
+    ranks = np.unique(np.rint(np.geomspace(1, terms, CURVE_POINTS)).astype(np.int64))
     frequencies = ordered[ranks - 1]
-    line = np.polyfit(np.log10(ranks), np.log10(frequencies), 1) if len(ranks) > 1 else np.zeros(2)
+    line = np.polyfit(np.log10(ranks), np.log10(frequencies), 1) if len(ranks) > 1 else (UNDEFINED, UNDEFINED)
     return Curve(
         name=name,
         terms=terms,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK = 50
+CONCEPTS_PER_BLOCK = 50
 """Concepts of neighbouring frequency that exchange their names."""
 
 
@@ -17,7 +17,7 @@ def exchanged(names: Sequence[str], counts: NDArray[np.int64], *, seed: int = 0)
     order = live[np.lexsort((live, -counts[live]))]
     draw = np.random.default_rng(seed)
     found: dict[int, str] = {}
-    for block in np.array_split(order, max(1, len(order) // BLOCK)):
+    for block in np.array_split(order, max(1, len(order) // CONCEPTS_PER_BLOCK)):
         ring = draw.permutation(block)
         for place, concept in enumerate(ring):
             others = (names[ring[(place + step) % len(ring)]] for step in range(1, len(ring)))

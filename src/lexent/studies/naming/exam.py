@@ -11,18 +11,19 @@ import numpy as np
 from lexent.errors import InputError
 from lexent.evaluation import cache
 from lexent.evaluation.baselines import pooled_states
-from lexent.evaluation.naming.controls import exchanged
-from lexent.evaluation.naming.grades import Judge, Outcome, grade
-from lexent.evaluation.naming.identification import Nearness, identifications
-from lexent.evaluation.naming.intrusion import GROUP, detections, intrusions
-from lexent.evaluation.naming.passages import SHOWN, Weigher
-from lexent.evaluation.naming.questions import TASKS, Pair, Task
-from lexent.evaluation.naming.simulation import TOP, simulations
-from lexent.evaluation.naming.uniqueness import Likeness, Uniqueness, uniqueness
 from lexent.lexicon.activations import Activations, observe
 from lexent.lexicon.concepts import Concepts
 from lexent.lexicon.evidence import Spread, eligible, gather, is_held_out
 from lexent.lexicon.lexicon import Lexicon
+from lexent.studies.naming.controls import exchanged
+from lexent.studies.naming.grades import Judge, Outcome, grade
+from lexent.studies.naming.identification import Nearness, identifications
+from lexent.studies.naming.intrusion import TEXTS_WITH_CONCEPT, detections, intrusions
+from lexent.studies.naming.passages import SHOWN_CONCEPTS, Weigher
+from lexent.studies.naming.questions import TASKS, Pair, Task
+from lexent.studies.naming.simulation import RETRIEVED_DEPTH, simulations
+from lexent.studies.naming.uniqueness import Likeness, Uniqueness, uniqueness
+from lexent.types import States
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -41,9 +42,9 @@ class Plan:
     examples: int = 20
     """Held-out texts of a concept, and as many without it."""
     spread: Spread = "quantiles"
-    shown: int = SHOWN
+    shown: int = SHOWN_CONCEPTS
     distractors: Nearness = "random"
-    top: int = TOP
+    top: int = RETRIEVED_DEPTH
     labelled: bool = False
     """Ask only about concepts that a language model named."""
     k: int | None = None
@@ -54,8 +55,11 @@ class Plan:
         unknown = [task for task in self.tasks if task not in TASKS]
         if unknown or not self.tasks:
             raise InputError(f'no task "{", ".join(unknown)}"; tasks: {", ".join(TASKS)}')
-        if self.examples < GROUP:
-            raise InputError(f"examples is {self.examples}; allowed: {GROUP} or more, since a question has {GROUP}")
+        if self.examples < TEXTS_WITH_CONCEPT:
+            raise InputError(
+                f"examples is {self.examples}; allowed: {TEXTS_WITH_CONCEPT} or more, since a question has "
+                f"{TEXTS_WITH_CONCEPT}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class Report:
     uniqueness: Uniqueness
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         plain = ("lexicon", "level", "k", "texts", "concepts", "active")
         return {
             **{name: getattr(self, name) for name in plain},
@@ -110,7 +115,7 @@ def prepare(
     """
     seen = seen or observed(texts, encoder=encoder, lexicon=lexicon, k=plan.k, progress=progress)
     held = np.array([is_held_out(text, seed=plan.seed) for text in texts], dtype=bool)
-    found = eligible(seen, held, least=GROUP)
+    found = eligible(seen, held, least=TEXTS_WITH_CONCEPT)
     if plan.labelled:
         found = [concept for concept in found if lexicon.concept(concept).source]
     draw = np.random.default_rng(plan.seed)
@@ -121,8 +126,8 @@ def prepare(
     if about_concepts:
         if len(chosen) < 2:
             raise InputError(
-                f'{len(chosen)} concepts of "{lexicon.name}" are active in {GROUP} texts of each half of the '
-                f"{len(texts):,} texts; give more texts"
+                f'{len(chosen)} concepts of "{lexicon.name}" are active in {TEXTS_WITH_CONCEPT} texts of each half of '
+                f"the {len(texts):,} texts; give more texts"
             )
         evidence = gather(
             seen,
@@ -190,8 +195,6 @@ def observed(
         states = None
         if lexicon.info.level == "pooled":  # dense search keeps the same vectors
             import torch
-
-            from lexent.types import States
 
             vectors = pooled_states(encoder, texts, kind="document")
             states = States(torch.from_numpy(vectors), np.arange(len(texts) + 1))

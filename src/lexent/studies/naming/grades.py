@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.evaluation.naming.questions import Pair, Question, Task
+from lexent.studies.naming.questions import Pair, Question, Task
+from lexent.undefined import paired_p
 
 Scores = NDArray[np.float64]
 
@@ -19,7 +20,8 @@ class Judge(Protocol):
     """Whoever answers: a score for each option of each question, the highest being the answer."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the judge in reports."""
 
     def judge(
         self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
@@ -50,6 +52,7 @@ class Outcome:
     unanswered: int = 0
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         return asdict(self)
 
 
@@ -132,12 +135,6 @@ def interval(values: Scores, *, of_shares: bool) -> tuple[float, float]:
 
 
 def paired(values: Scores, control: Scores) -> float | None:
-    """The p-value of their difference; None where there is nothing to test."""
-    difference = values - control
-    if len(difference) < 2:
-        return None
-    if float(difference.std()) < 1e-12:
-        return 1.0 if abs(float(difference.mean())) < 1e-12 else 0.0
-    from scipy.stats import ttest_rel
-
-    return float(ttest_rel(values, control).pvalue)
+    """The p-value of their difference; None where it is not defined."""
+    found = paired_p(values, control, alternative="two-sided")
+    return None if math.isnan(found) else found

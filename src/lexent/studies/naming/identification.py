@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.evaluation.naming.passages import SHOWN, Weigher, named
-from lexent.evaluation.naming.questions import Option, Pair, Question
 from lexent.lexicon.activations import Activations
-from lexent.lexicon.evidence import LONGEST
+from lexent.lexicon.evidence import MAX_EXAMPLE_WORDS
+from lexent.studies.naming.passages import SHOWN_CONCEPTS, Weigher, named
+from lexent.studies.naming.questions import Option, Pair, Question
 
 DISTRACTORS = 9
 Nearness = Literal["random", "near"]
@@ -26,7 +26,7 @@ def identifications(
     *,
     weigher: Weigher,
     n: int = 100,
-    shown: int = SHOWN,
+    shown: int = SHOWN_CONCEPTS,
     distractors: Nearness = "random",
     seed: int = 0,
 ) -> list[Pair]:
@@ -47,7 +47,7 @@ def identifications(
         chosen = draw.permutation(others)[:DISTRACTORS].tolist()
         place = int(draw.integers(DISTRACTORS + 1))
         chosen.insert(place, target)
-        options = tuple(Option(" ".join(texts[at].split()[:LONGEST])) for at in chosen)
+        options = tuple(Option(" ".join(texts[at].split()[:MAX_EXAMPLE_WORDS])) for at in chosen)
         question, control = (
             Question("identification", options, (place,), distractors, str(target), concepts=named(weighed, names))
             for names in (weigher.lexicon, controls)

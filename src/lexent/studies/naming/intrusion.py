@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lexent.evaluation.naming.questions import Named, Option, Pair, Question
 from lexent.lexicon.evidence import Evidence, Example
 from lexent.lexicon.lexicon import Lexicon
+from lexent.studies.naming.questions import Named, Option, Pair, Question
 
-GROUP = 9
+TEXTS_WITH_CONCEPT = 9
 """Texts that have the concept; one more lacks it."""
 
 
@@ -24,11 +24,13 @@ def intrusions(
     pairs = []
     for one in evidence:
         draw = np.random.default_rng([seed, one.concept, 1])
-        nine = _some(one.held_out.active, GROUP, draw)
+        nine = _some(one.held_out.active, TEXTS_WITH_CONCEPT, draw)
         intruder = one.held_out.silent[int(draw.integers(len(one.held_out.silent)))]
-        place = int(draw.integers(GROUP + 1))
+        place = int(draw.integers(TEXTS_WITH_CONCEPT + 1))
         others = [evidence[at] for at in draw.permutation(len(evidence)) if evidence[at].concept != one.concept]
-        mixed = [_some(other.held_out.active, 1, draw)[0] for other in (others * GROUP)[:GROUP]]
+        mixed = [
+            _some(other.held_out.active, 1, draw)[0] for other in (others * TEXTS_WITH_CONCEPT)[:TEXTS_WITH_CONCEPT]
+        ]
         category, subject = lexicon.concept(one.concept).category, str(one.concept)
         blind = Question("intrusion", _placed(nine, intruder, place), (place,), category, subject)
         chance = Question("intrusion", _placed(mixed or nine, intruder, place), (place,), category, subject)

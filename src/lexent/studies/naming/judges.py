@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lexent.evaluation.naming.grades import Scores
-from lexent.evaluation.naming.questions import Question
 from lexent.function_words import FUNCTION_WORDS
+from lexent.studies.naming.grades import Scores
+from lexent.studies.naming.questions import Question
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,6 +48,7 @@ class WordsJudge:
     def judge(
         self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
     ) -> list[Scores | None]:
+        """Scores of the choices of each question; None where it was not answered."""
         return _judged(questions, self.alike, progress)
 
     def alike(self, asked: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]:
@@ -93,6 +94,7 @@ class EmbeddingJudge:
     def judge(
         self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
     ) -> list[Scores | None]:
+        """Scores of the choices of each question; None where it was not answered."""
         return _judged(questions, self.alike, progress, prepare=self.prepare)
 
     def prepare(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> None:
@@ -148,10 +150,13 @@ def _scores(question: Question, alike: Alike) -> Scores:
         among = alike(texts, texts)
         np.fill_diagonal(among, 0.0)
         scores -= among.sum(axis=1)
-    elif question.task == "simulation":
+    elif question.task == "simulation":  # the query's words count as much as all of its concepts
+        asked = [question.query, *(concept.name for concept in question.concepts)]
+        total = sum(concept.weight for concept in question.concepts) or 1.0
+        shares = np.array([1.0, *(concept.weight / total for concept in question.concepts)])
         for place, option in enumerate(question.options):
             if option.concepts:
-                near = alike([question.query], [concept.name for concept in option.concepts])[0]
+                near = shares @ alike(asked, [concept.name for concept in option.concepts])
                 scores[place] = float(near @ np.array([concept.weight for concept in option.concepts]))
     elif question.concepts:
         weights = np.array([concept.weight for concept in question.concepts])

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from lexent.evaluation.naming.grades import Scores
-from lexent.evaluation.naming.questions import Named, Option, Question
 from lexent.lexicon.endpoint import Completion, Endpoint
 from lexent.lexicon.replies import Prompt, Replies, ask
+from lexent.studies.naming.grades import Scores
+from lexent.studies.naming.questions import Named, Option, Question
 
 AT_ONCE = 10
 """Texts that are shown in one prompt; detection with more is asked in parts."""
-WORDS = 60
+SHOWN_WORDS = 60
 """Words of a text that are shown."""
-ANSWER = 32
+MAX_ANSWER_TOKENS = 32
 
 _SYSTEM = "You answer a question about short texts. Answer with numbers only, no words."
 
@@ -29,11 +29,13 @@ class ModelJudge:
 
     @property
     def name(self) -> str:
+        """The name of the judge in reports."""
         return self._endpoint.model
 
     def judge(
         self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
     ) -> list[Scores | None]:
+        """Scores of the choices of each question; None where it was not answered."""
         asked = [prompts(question) for question in questions]
         flat = [prompt for parts in asked for prompt in parts]
         answers = iter(
@@ -85,7 +87,9 @@ def _many(question: Question) -> bool:
 
 
 def _prompt(text: str) -> Prompt:
-    return Prompt(({"role": "system", "content": _SYSTEM}, {"role": "user", "content": text}), max_tokens=ANSWER)
+    return Prompt(
+        ({"role": "system", "content": _SYSTEM}, {"role": "user", "content": text}), max_tokens=MAX_ANSWER_TOKENS
+    )
 
 
 def _text(question: Question, options: Sequence[Option]) -> str:
@@ -107,8 +111,9 @@ def _text(question: Question, options: Sequence[Option]) -> str:
             f"{_list(question.concepts)}.\nWhich is it? Its number:"
         )
     described = "\n".join(f"{number}. {_list(option.concepts)}" for number, option in enumerate(options, 1))
+    asked = f"Concepts of the query, strongest first: {_list(question.concepts)}.\n" if question.concepts else ""
     return (
-        f'A search engine was asked: "{question.query}"\n'
+        f'A search engine was asked: "{question.query}"\n{asked}'
         "Two texts are described by their concepts, strongest first:\n\n"
         f"{described}\n\nWhich does it rank higher, 1 or 2? Its number:"
     )
@@ -120,4 +125,4 @@ def _list(concepts: Sequence[Named]) -> str:
 
 def _cut(text: str) -> str:
     words = text.split()
-    return " ".join(words[:WORDS]) + (" …" if len(words) > WORDS else "")
+    return " ".join(words[:SHOWN_WORDS]) + (" …" if len(words) > SHOWN_WORDS else "")

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.evaluation.naming.questions import Named
 from lexent.lexicon.activations import Activations
 from lexent.lexicon.lexicon import Lexicon
+from lexent.studies.naming.questions import Named
+from lexent.weighting.idf import idf
 
-SHOWN = 10
+SHOWN_CONCEPTS = 10
 """Concepts of a passage that are shown."""
 
 
@@ -25,12 +26,11 @@ class Weigher:
 
     @staticmethod
     def of(lexicon: Lexicon, activations: Activations) -> Weigher:
-        from lexent.weighting.idf import idf
-
+        """A weigher by the document frequencies of these activations."""
         return Weigher(lexicon, idf(activations.counts, activations.n_texts, "clsr"))
 
     def strongest(
-        self, concepts: NDArray[np.int64], totals: NDArray[np.float32], *, shown: int = SHOWN
+        self, concepts: NDArray[np.int64], totals: NDArray[np.float32], *, shown: int = SHOWN_CONCEPTS
     ) -> list[tuple[int, float]]:
         """Concepts and weights, strongest first. The sum over tokens is tempered by a square root."""
         power = 0.5 if self.lexicon.info.level == "tokens" else 1.0

@@ -14,12 +14,12 @@ Task = Literal["intrusion", "named-intrusion", "detection", "identification", "s
 named-intrusion: the same, with the name shown.
 detection: which texts have the concept of that name? Measured by the AUC.
 identification: some concepts of a passage are named; which of ten passages is it?
-simulation: a query, and the named concepts of two passages; which one does the retriever rank higher?
+simulation: a query with its named concepts, and those of two passages; which one does the retriever rank higher?
 """
 TASKS: tuple[Task, ...] = ("intrusion", "named-intrusion", "detection", "identification", "simulation")
 
 Setting = Literal["R@P-R@P", "R@P-NR@P", "R@N-NR@P"]
-"""Of simulation. R: relevant, NR: not; @P: among the retrieved top, @N: not among it."""
+"""Of simulation, as CL-SR writes them. R: retrieved, NR: not retrieved; P: positive, N: negative."""
 SETTINGS: tuple[Setting, ...] = ("R@P-R@P", "R@P-NR@P", "R@N-NR@P")
 
 

@@ -1,8 +1,9 @@
-"""Ranking simulation: from a query and the named concepts of two passages, which does the dense retriever rank higher?
+"""Ranking simulation: from the named concepts of a query and two passages, which does the retriever rank higher?
 
-Three settings. R is a passage that is relevant to the query, NR one that is not; @P is one among the retrieved top, @N
-one that is not. R@P-R@P: two relevant ones that were both found. R@P-NR@P: a relevant one and another, both found.
-R@N-NR@P: a relevant one that was missed and another that was found in its place.
+CL-SR's three settings. R is a retrieved passage and NR one that is not; P is a positive (relevant) one, N a negative.
+R@P-R@P: two retrieved positives. R@P-NR@P: a retrieved positive and one that is not retrieved. R@N-NR@P: a retrieved
+negative and a positive that is not retrieved. In a collection of no more documents than the depth all are retrieved,
+and only the first setting has questions.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ import numpy as np
 
 from lexent.errors import InputError
 from lexent.evaluation.baselines import pooled
-from lexent.evaluation.naming.passages import SHOWN, Weigher, named
-from lexent.evaluation.naming.questions import SETTINGS, Option, Pair, Question, Setting
 from lexent.lexicon.activations import observe
+from lexent.studies.naming.passages import SHOWN_CONCEPTS, Weigher, named
+from lexent.studies.naming.questions import SETTINGS, Option, Pair, Question, Setting
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.evaluation.collections import Collection
     from lexent.evaluation.progress import Progress
 
-TOP = 10
-"""Documents that count as retrieved."""
+RETRIEVED_DEPTH = 1000
+"""Depth of the ranking: documents that count as retrieved."""
 
 
 def simulations(
@@ -34,14 +35,14 @@ def simulations(
     weigher: Weigher,
     encoder: Encoder,
     n: int = 100,
-    top: int = TOP,
-    shown: int = SHOWN,
+    top: int = RETRIEVED_DEPTH,
+    shown: int = SHOWN_CONCEPTS,
     k: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     coded: Callable[[int], None] | None = None,
 ) -> list[Pair]:
-    """Up to n questions a setting, one a query; the query's words and the passages' concepts are shown, no passage."""
+    """Up to n questions a setting, one a query; the query's words and concepts and the passages' concepts are shown."""
     if top < 1:
         raise InputError(f"top is {top}; allowed: 1 or more")
     draw = np.random.default_rng([seed, 4])
@@ -51,11 +52,17 @@ def simulations(
     passages = [texts[place] for place in wanted]
     seen = observe(passages, encoder=encoder, lexicon=weigher.lexicon, k=k, progress=coded)
     concepts = dict(zip(wanted, seen.concepts_of(range(len(wanted))).values(), strict=True))
+    asked = list(dict.fromkeys(query for _, query, *_ in chosen))
+    said = observe(
+        [collection.queries[query] for query in asked], encoder=encoder, lexicon=weigher.lexicon, k=k, kind="query"
+    )
+    queries = dict(zip(asked, said.concepts_of(range(len(asked))).values(), strict=True))
     pairs = []
     for setting, query, higher, lower in chosen:
         place = int(draw.integers(2))
         ordered = (higher, lower) if place == 0 else (lower, higher)
         weighed = [weigher.strongest(*concepts[at], shown=shown) for at in ordered]
+        own = weigher.strongest(*queries[query], shown=shown)
         question, control = (
             Question(
                 "simulation",
@@ -64,6 +71,7 @@ def simulations(
                 setting,
                 query,
                 collection.queries[query],
+                named(own, names),
             )
             for names in (weigher.lexicon, controls)
         )
@@ -94,10 +102,12 @@ def _pairs(
         order = np.lexsort((np.arange(len(scores)), -scores))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
-        inside = [int(at) for at in order[:top]]
-        good, bad = [at for at in inside if at in relevant], [at for at in inside if at not in relevant]
+        retrieved = [int(at) for at in order[:top]]
+        positives = [at for at in retrieved if at in relevant]
+        negatives = [at for at in retrieved if at not in relevant]
         missed = sorted(at for at in relevant if rank[at] >= top)
-        for setting, first, second in zip(SETTINGS, (good, good, missed), (good, bad, bad), strict=True):
+        sides = ((positives, positives), (positives, missed), (negatives, missed))
+        for setting, (first, second) in zip(SETTINGS, sides, strict=True):
             both = _two(first, second, draw)
             if both and len(found[setting]) < n:
                 higher, lower = sorted(both, key=lambda at: rank[at])

@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 
 
 class Likeness(Protocol):
-    @property
-    def name(self) -> str: ...
+    """A judge that says how alike texts are."""
 
-    def alike(self, asked: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]: ...
+    @property
+    def name(self) -> str:
+        """The name of the judge in reports."""
+
+    def alike(self, asked: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]:
+        """Similarities: float64[n_asked, n_texts]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class Uniqueness:
     looked_at: int
 
     def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
         return asdict(self)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from lexent.artifact import write_bytes, write_json
 from lexent.errors import InputError, MismatchError, NotFoundError
-from lexent.evaluation.naming.grades import Outcome, outcome
-from lexent.evaluation.naming.questions import Question, Task
+from lexent.studies.naming.grades import Outcome, outcome
+from lexent.studies.naming.questions import Question, Task
 
 PAGE = "worksheet.html"
 
@@ -35,7 +35,7 @@ def export(questions: Sequence[Question], path: Path) -> Path:
     content = {"worksheet": mark, "page": path.stem, "questions": shown}
     # "<" would let a text end the script element that holds it.
     packed = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
-    page = resources.files("lexent.evaluation.naming").joinpath(PAGE).read_text(encoding="utf-8")
+    page = resources.files("lexent.studies.naming").joinpath(PAGE).read_text(encoding="utf-8")
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, page.replace("{{content}}", packed, 1).encode())
     rows = [

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.evaluation.analyses.table import Table
-from lexent.evaluation.reproduction import plots
-from lexent.evaluation.reproduction.section import Figure, Result, Section
-from lexent.evaluation.reproduction.study import Study
+from lexent.studies.analyses.table import Table
+from lexent.studies.reproduction import plots
+from lexent.studies.reproduction.section import Figure, Result, Section
+from lexent.studies.reproduction.study import Study
 
 if TYPE_CHECKING:
     from lexent.evaluation.systems import Latent
     from lexent.types import Kind, SparseVectors
 
-GROUPS = 8
+LENGTH_GROUPS = 8
 """Texts are put together by their lengths in so many groups, of equal sizes."""
-SAMPLE = 100
+SAMPLED_DOCUMENTS = 100
 """Documents whose tokens are looked at one by one."""
 STEP, HIGHEST = 0.05, 3.0
 """Of the histogram: values over the mean of their text."""
@@ -59,7 +59,7 @@ def _texts(study: Study, kind: Kind) -> list[str]:
 def _by_length(lengths: NDArray[np.int64], active: NDArray[np.int64]) -> list[Result]:
     """Groups of texts of like length: how many there are, and the means of their tokens and of their active units."""
     order = np.argsort(lengths, kind="stable")
-    groups = [group for group in np.array_split(order, GROUPS) if len(group)]
+    groups = [group for group in np.array_split(order, LENGTH_GROUPS) if len(group)]
     return [
         {"texts": len(group), "tokens": float(lengths[group].mean()), "active": float(active[group].mean())}
         for group in groups
@@ -111,12 +111,12 @@ def _values(study: Study) -> Result:
         vectors = _pooled(study, system, kind, system.recipe.k_for(kind))
         owner = np.repeat(np.arange(len(vectors)), np.diff(vectors.offsets)) * system.lexicon.buckets
         found[name] = _spread(vectors.values, owner + vectors.ids // (vectors.size // system.lexicon.buckets))
-    return {"parts": found, "k": system.recipe.k, "sample": min(SAMPLE, len(study.collection.documents))}
+    return {"parts": found, "k": system.recipe.k, "sample": min(SAMPLED_DOCUMENTS, len(study.collection.documents))}
 
 
 def _of_tokens(study: Study, system: Latent) -> Result:
     """The winners of single tokens, each bucket's by themselves."""
-    texts, n = study.collection.texts[:SAMPLE], system.lexicon.buckets
+    texts, n = study.collection.texts[:SAMPLED_DOCUMENTS], system.lexicon.buckets
     parts = []
     for _, states in system.encoder.batches(texts, kind="document", specials=system.recipe.specials):
         codes = system.lexicon.codes(states, k=system.recipe.k)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from lexent.evaluation.analyses.table import Table, chance
-from lexent.evaluation.reproduction import plots
-from lexent.evaluation.reproduction.section import Figure, Result, Section
-from lexent.evaluation.reproduction.study import Study
+from lexent.studies.analyses.table import Table, chance
+from lexent.studies.faithfulness import faithfulness
+from lexent.studies.fidelity import fidelity
+from lexent.studies.naming.judges import EmbeddingJudge, WordsJudge
+from lexent.studies.reproduction import plots
+from lexent.studies.reproduction.section import Figure, Result, Section
+from lexent.studies.reproduction.study import Study
+from lexent.undefined import shown
 
 KS = {"pooled": (32, 48, 64, 128), "tokens": (4, 8, 16)}
 """The papers' and around them."""
 
 
 def _fidelity(study: Study) -> Result:
-    from lexent.evaluation.fidelity import fidelity
-
     lexicons = {system.lexicon.hash: system.lexicon for system in study.systems}
     found = fidelity(
         study.collection,
@@ -49,8 +51,9 @@ def _fidelity_tables(result: Result) -> list[Table]:
         if row["measures"]:
             cells: list[Any] = []
             for measure, value in row["measures"].items():
-                cells += [value, row["dense"][measure], f"{row['kept'][measure]:.3f}", chance(row["p_values"][measure])]
-            retrieved.append((*name, *cells, f"{row['spearman']:.3f}"))
+                kept_share = shown(row["kept"][measure], ".3f")
+                cells += [value, row["dense"][measure], kept_share, chance(row["p_values"][measure])]
+            retrieved.append((*name, *cells, shown(row["spearman"], ".3f")))
     head = ("lexicon", "k", "NMSE", "NMSE, queries", "cosine", "active", "5 to 95 %", "active, queries", "live")
     kept = tuple(cell for name in report["dense"] for cell in (name, "dense", "kept", "p"))
     return [
@@ -90,8 +93,6 @@ def _fidelity_figures(result: Result) -> list[Figure]:
 
 
 def _faithfulness(study: Study) -> Result:
-    from lexent.evaluation.faithfulness import faithfulness
-
     found = faithfulness(
         study.collection,
         recipe=[system.recipe for system in study.systems],
@@ -138,8 +139,7 @@ def _faithfulness_figures(result: Result) -> list[Figure]:
 def _names(study: Study) -> Result:
     import numpy as np
 
-    from lexent.evaluation.naming import exam as exams
-    from lexent.evaluation.naming.judges import EmbeddingJudge, WordsJudge
+    from lexent.studies.naming import exam as exams
 
     sizes = study.sizes
     texts = study.collection.texts
@@ -225,5 +225,6 @@ SECTIONS = (
         "features. CL-SR's figures are by a large language model and by people; what they share with ours is the "
         "control and the level of chance.",
         sizes=("texts", "concepts", "questions"),
+        version=2,
     ),
 )

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lexent.errors import InputError, NotFoundError
+from lexent.errors import InputError
 from lexent.evaluation import measures as scoring
-from lexent.evaluation.analyses import caps, ks
-from lexent.evaluation.analyses.settings import TUNED_ON
-from lexent.evaluation.analyses.sweep import Sweep, sweep
-from lexent.evaluation.analyses.table import Table, chance
-from lexent.evaluation.collections import Collection, load
-from lexent.evaluation.fidelity import sampled
-from lexent.evaluation.reproduction import plots
-from lexent.evaluation.reproduction.retrieval import score_bars, score_systems, score_tables, swept
-from lexent.evaluation.reproduction.section import Figure, Result, Section, analysed
-from lexent.evaluation.reproduction.study import Study
+from lexent.evaluation.collections import Collection
 from lexent.evaluation.systems import Latent
+from lexent.evaluation.training_split import training_split_beside
 from lexent.evaluation.trials import Trials
+from lexent.studies.analyses import caps, ks
+from lexent.studies.analyses.settings import TUNED_ON
+from lexent.studies.analyses.sweep import Sweep, sweep
+from lexent.studies.analyses.table import Table, chance
+from lexent.studies.reproduction import plots
+from lexent.studies.reproduction.retrieval import score_bars, score_systems, score_tables, swept
+from lexent.studies.reproduction.section import Figure, Result, Section, analysed
+from lexent.studies.reproduction.study import Study
+from lexent.studies.sampling import sampled
 
 if TYPE_CHECKING:
     from lexent.lexicon import Lexicon
@@ -59,6 +60,7 @@ def _quality_tables(result: Result) -> list[Table]:
 
 
 def trials_of(study: Study, system: Latent, collection: Collection | None = None) -> Trials:
+    """Trials of a system on the study's collection."""
     return Trials(system, collection or study.collection, measures=study.measures, progress=study.progress)
 
 
@@ -73,11 +75,8 @@ def _buckets(study: Study) -> Result:
 
 def train_split(study: Study) -> Collection | None:
     """Queries to learn weights from, never those that are measured; None where the collection has no train split."""
-    if isinstance(study.source, Collection) or study.collection.split == "train":
-        return None
-    try:
-        found = load(study.source, split="train")
-    except NotFoundError:
+    found = training_split_beside(study.source, study.collection)
+    if found is None:
         return None
     names = list(found.queries)
     kept = {names[place * len(names) // TUNED_ON] for place in range(TUNED_ON)} if len(names) > TUNED_ON else {*names}
@@ -239,6 +238,7 @@ SECTIONS = (
         "What can be compared is the order, and how near counts are to real values. Dense is the encoder as it was "
         "before it was trained with the lexicon.",
         papers=("uhd",),
+        version=2,
     ),
     Section(
         "buckets",
@@ -250,6 +250,7 @@ SECTIONS = (
         reading="The oracle looks at the judgements: it is what choosing could gain, not a system. Weights are learned "
         "from a train split only, by real values and by counts apart, whose scores differ in scale.",
         papers=("uhd",),
+        version=2,
     ),
     Section(
         "k",

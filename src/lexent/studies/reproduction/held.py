@@ -12,23 +12,27 @@ from numpy.typing import NDArray
 
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.fidelity import sampled
 from lexent.evaluation.pooling import unit
 from lexent.evaluation.progress import Progress, counter
 from lexent.evaluation.runs import from_top
 from lexent.evaluation.systems import TokenMatch
+from lexent.indexing.forward.tokens import TokenStore
+from lexent.indexing.segment import Segment
+from lexent.search.maxsim import MaxSim
+from lexent.search.searcher import Searcher
+from lexent.studies.sampling import sampled
 from lexent.types import RowCodes, States
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
-    from lexent.evaluation.reproduction.study import Study
     from lexent.lexicon import Lexicon
     from lexent.recipes import Recipe
     from lexent.search.matching import Mode
     from lexent.search.maxsim import MaxSim
     from lexent.search.query import Query
+    from lexent.studies.reproduction.study import Study
 
-STEP = 64
+DOCUMENTS_PER_STEP = 64
 """Documents that are coded at a time."""
 
 
@@ -45,6 +49,7 @@ class Held:
 
     @staticmethod
     def of(collection: Collection, encoder: Encoder, *, progress: Progress | None = None) -> Held:
+        """The token states of a collection, encoded once."""
         import torch
 
         texts, start = collection.texts, perf_counter()
@@ -75,8 +80,8 @@ class Held:
         n = len(self.collection.documents)
         advance = counter(progress, lexicon.name, kind="document", total=n)
         offsets = self.states.offsets
-        for first in range(0, n, STEP):
-            last = min(first + STEP, n)
+        for first in range(0, n, DOCUMENTS_PER_STEP):
+            last = min(first + DOCUMENTS_PER_STEP, n)
             rows = self.states.values[int(offsets[first]) : int(offsets[last])]
             part = lexicon.codes(States(rows, offsets[first : last + 1] - offsets[first]), k=k)
             ids.append(part.ids)
@@ -85,9 +90,11 @@ class Held:
         return RowCodes(np.concatenate(ids), np.concatenate(values), offsets), perf_counter() - start
 
     def system(self, lexicon: Lexicon, recipe: Recipe) -> TokenMatch:
+        """A system that matches tokens by a lexicon."""
         return TokenMatch(recipe, lexicon, self.encoder)
 
     def queries(self, lexicon: Lexicon, recipe: Recipe, matcher: MaxSim) -> list[Query]:
+        """The coded queries of the collection."""
         return self.system(lexicon, recipe).queries(self.collection, matcher.searcher)
 
 
@@ -106,17 +113,12 @@ _held: dict[tuple[str, str, int], Held] = {}
 
 def matcher(codes: RowCodes, lexicon: Lexicon, recipe: Recipe) -> MaxSim:
     """Documents as an index packs them, from the codes of their tokens."""
-    from lexent.indexing.tokens import TokenStore
-
     rows = RowCodes(codes.ids, unit(np.ascontiguousarray(codes.values)), codes.offsets)
     return packed(TokenStore.of(rows, size=lexicon.size), lexicon, recipe)
 
 
 def packed(store: Any, lexicon: Lexicon, recipe: Recipe) -> MaxSim:
-    from lexent.indexing.segment import Segment
-    from lexent.search.maxsim import MaxSim
-    from lexent.search.searcher import Searcher
-
+    """A MaxSim searcher over a token store."""
     segment = Segment.pack(store.maxima(size=lexicon.size), size=lexicon.size, recipe=recipe)
     return MaxSim(Searcher([segment], recipe, size=lexicon.size), [store])
 
@@ -124,6 +126,7 @@ def packed(store: Any, lexicon: Lexicon, recipe: Recipe) -> MaxSim:
 def quality(
     found: MaxSim, queries: Sequence[Query], collection: Collection, *, measures: Sequence[str], mode: Mode = None
 ) -> scoring.Scores:
+    """The measures of each query."""
     wanted = scoring.parse(list(measures))
     depth = max(measure.params.get("cutoff") or 1000 for measure in wanted)
     top = found.top(queries, depth + 1, mode=mode)

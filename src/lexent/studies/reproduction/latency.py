@@ -10,23 +10,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.evaluation import baselines
 from lexent.evaluation import measures as scoring
-from lexent.evaluation.analyses.table import Table
-from lexent.evaluation.reproduction import plots
-from lexent.evaluation.reproduction.counts import trials_of
-from lexent.evaluation.reproduction.section import Figure, Result, Section
-from lexent.evaluation.reproduction.study import Study
+from lexent.evaluation.lexical import WordIndex, words
+from lexent.studies.analyses.table import Table
+from lexent.studies.reproduction import plots
+from lexent.studies.reproduction.counts import trials_of
+from lexent.studies.reproduction.section import Figure, Result, Section
+from lexent.studies.reproduction.study import Study
 
 if TYPE_CHECKING:
     from lexent.search.searcher import Searcher
     from lexent.types import SparseVectors
 
-CAP = 100
+PAPER_QUERY_CAP = 100
 """The query cap of the paper's best row."""
-FOUND = 10
+TIMED_HITS = 10
 """Hits of a search that is timed."""
-ROUNDS = 3
-TIMED = 300
+TIMING_ROUNDS = 3
+MAX_TIMED_QUERIES = 300
 """Queries that are timed, at most."""
 BACKENDS = ("numba", "numpy")
 """Of bm25s."""
@@ -37,7 +39,7 @@ Search = Callable[[int], Any]
 
 def _speed(study: Study) -> Result:
     found = [*_concepts(study), *_words(study)]
-    n = min(len(study.collection.queries), TIMED)
+    n = min(len(study.collection.queries), MAX_TIMED_QUERIES)
     rows = []
     for (row, _), times in zip(found, _raced([search for _, search in found], n), strict=True):
         rows.append({**row, "ms": float(np.median(times)), "ms_p95": float(np.quantile(times, 0.95))})
@@ -48,7 +50,7 @@ def _concepts(study: Study) -> Iterator[tuple[Result, Search]]:
     """Each recipe as it is, and with the paper's cap."""
     for system in study.systems:
         trials = trials_of(study, system)
-        for cap in dict.fromkeys((system.recipe.query_cap, CAP)):
+        for cap in dict.fromkeys((system.recipe.query_cap, PAPER_QUERY_CAP)):
             recipe = system.recipe.having(query_cap=cap)
             searcher = trials.searcher(recipe)
             weighed = searcher.query_weights(trials.queries(recipe))
@@ -65,14 +67,11 @@ def _concepts(study: Study) -> Iterator[tuple[Result, Search]]:
 
 
 def _search(searcher: Searcher, asked: Sequence[SparseVectors], row: int) -> None:
-    searcher.top_weighted(asked[row], FOUND, threads=1)
+    searcher.top_weighted(asked[row], TIMED_HITS, threads=1)
 
 
 def _words(study: Study) -> Iterator[tuple[Result, Search]]:
     """bm25s over words, by each of its ways to compute; its queries are numbers of words, as ours are of units."""
-    from lexent.evaluation import baselines
-    from lexent.evaluation.lexical import WordIndex, words
-
     collection = study.collection
     run = baselines.bm25(collection, k=1000)
     values = scoring.score(collection.qrels, run, scoring.parse(list(study.measures))).means
@@ -91,7 +90,7 @@ def _words(study: Study) -> Iterator[tuple[Result, Search]]:
             "bytes": index.bytes,
             "postings": int(starts[-1]),
         }
-        yield row, partial(_search_words, index.retriever, asked, min(FOUND, len(collection.documents)))
+        yield row, partial(_search_words, index.retriever, asked, min(TIMED_HITS, len(collection.documents)))
 
 
 def _search_words(retriever: Any, asked: Sequence[list[int]], k: int, row: int) -> None:
@@ -101,10 +100,10 @@ def _search_words(retriever: Any, asked: Sequence[list[int]], k: int, row: int) 
 
 def _raced(searches: Sequence[Search], n: int) -> NDArray[np.float64]:
     """Milliseconds of every query by each search, the median of rounds in which they take turns."""
-    taken = np.zeros((len(searches), ROUNDS, n))
+    taken = np.zeros((len(searches), TIMING_ROUNDS, n))
     for search in searches:
         search(0)  # compiles
-    for number in range(ROUNDS):
+    for number in range(TIMING_ROUNDS):
         for place, search in enumerate(searches):
             for row in range(n):
                 start = perf_counter()
@@ -131,9 +130,9 @@ def _speed_tables(result: Result) -> list[Table]:
     )
     head = ("search", *measures, "ms", "ms, 95 %", "terms", "postings", "index MB", "bytes a posting")
     note = (
-        f"{result['documents']:,} documents, {result['queries']:,} queries; ms: the median search for {FOUND} hits on "
-        "one thread, the query already coded or split into words; terms: units or words of a query; postings: on "
-        "their lists; a list's fixed costs weigh more in a small collection"
+        f"{result['documents']:,} documents, {result['queries']:,} queries; ms: the median search for {TIMED_HITS} "
+        "hits on one thread, the query already coded or split into words; terms: units or words of a query; "
+        "postings: on their lists; a list's fixed costs weigh more in a small collection"
     )
     return [Table("counting, weighing, and BM25 over words", head, rows, note)]
 

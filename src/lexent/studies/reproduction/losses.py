@@ -5,20 +5,27 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lexent.evaluation.analyses.table import Table, chance
-from lexent.evaluation.collections import Collection
-from lexent.evaluation.reproduction import plots
-from lexent.evaluation.reproduction.held import held, matcher, quality
-from lexent.evaluation.reproduction.section import Figure, Result, Section
-from lexent.evaluation.reproduction.study import Study
+from lexent.evaluation import measures as scoring
+from lexent.evaluation.training_split import training_split_beside
+from lexent.lexicon import Concept, Concepts, Lexicon
+from lexent.lexicon.lexicon import LexiconInfo
+from lexent.studies.analyses.table import Table, chance
+from lexent.studies.reproduction import plots
+from lexent.studies.reproduction.held import held, matcher, quality
+from lexent.studies.reproduction.section import Figure, Result, Section
+from lexent.studies.reproduction.study import Study
+from lexent.training.pair_sources import judged_pairs
+from lexent.training.pairs import Pairs
+from lexent.training.ssr.config import RetrievalConfig
+from lexent.training.stream import StateStream
 
 if TYPE_CHECKING:
-    from lexent.coders.pairs import Pairs
-    from lexent.coders.sae import SparseAutoencoder
     from lexent.lexicon import Lexicon
     from lexent.recipes import Recipe
+    from lexent.sae.autoencoder import SparseAutoencoder
+    from lexent.training.pairs import Pairs
 
-K = 16
+TRAINED_K = 16
 """Latents a token has in the lexicons that are trained here: they are small."""
 LOSSES: dict[str, dict[str, Any]] = {
     "reconstruction alone": {"alpha": 0.0, "beta": 0.0, "gamma": 0.0, "gains": False},
@@ -33,24 +40,17 @@ LIGHT: dict[str, Any] = {"whole": False, "batch": 16, "hard": 2, "document_token
 
 
 def lessons(study: Study) -> tuple[Pairs, str]:
-    """Pairs to learn from, with BM25 negatives, and where they are from: the train split, or else documents' titles, or
-    where they have none their first sentences.
+    """Pairs to learn from, with BM25 negatives, and where they are from.
 
+    They are of the train split, or else documents' titles, or where they have none their first sentences.
     Never a judgement of the split that is measured.
     """
-    from lexent.coders.pairs import Pairs
-    from lexent.corpus.pairs import collection_pairs
-    from lexent.errors import NotFoundError
-    from lexent.search.negatives import mined
+    from lexent.training.bm25_negatives import mined
 
     most = study.sizes.lessons
-    known, where = None, "titles of documents, each of which asks for its text; the collection has no train split"
-    if not isinstance(study.source, Collection):
-        try:
-            known, where = collection_pairs(study.source, split="train"), "the train split"
-        except NotFoundError:
-            known = None
-    if known is None:
+    train = training_split_beside(study.source, study.collection)
+    if train is None:
+        where = "titles of documents, each of which asks for its text; the collection has no train split"
         titled = [(doc.title, doc.text) for doc in study.collection.documents if doc.title.strip() and doc.text.strip()]
         if not titled:
             titled = [pair for doc in study.collection.documents if (pair := _first_sentence(doc.text)) is not None]
@@ -60,6 +60,7 @@ def lessons(study: Study) -> tuple[Pairs, str]:
         pairs = [*dict.fromkeys(titled)][:most]
         others = [text for text in study.collection.texts if text.strip()]
     else:
+        known, where = judged_pairs(train), "the train split"
         places = zip(known.query.tolist(), known.positive.tolist(), strict=True)
         pairs = [(known.queries[query], known.documents[document]) for query, document in places][:most]
         others = list(known.documents)
@@ -75,25 +76,23 @@ def _first_sentence(text: str) -> tuple[str, str] | None:
 
 def _start(study: Study, pairs: Pairs, *, latents: int) -> SparseAutoencoder:
     """An autoencoder after one pass of reconstruction, without the loss for dead latents: every run begins there."""
-    from lexent.coders.stream import StateStream
-    from lexent.coders.training import TrainConfig, Trainer
+    from lexent.training.reconstruction.trainer import TrainConfig, Trainer
 
     texts = [*pairs.documents, *pairs.queries]
-    config = TrainConfig(d_sae=latents, k=min(K, latents), batch=min(2048, max(16, 2 * len(texts))), aux_weight=0.0)
+    config = TrainConfig(
+        d_sae=latents, k=min(TRAINED_K, latents), batch=min(2048, max(16, 2 * len(texts))), aux_weight=0.0
+    )
     return Trainer(StateStream(texts, study.encoder, level="tokens", passes=1), config).run()
 
 
 def _trained(study: Study, pairs: Pairs, start: SparseAutoencoder, **losses: Any) -> tuple[Lexicon, Any]:
-    from lexent.coders.retrieval import PairTrainer
-    from lexent.coders.retrieval_config import RetrievalConfig
-    from lexent.lexicon import Concept, Concepts, Lexicon
-    from lexent.lexicon.lexicon import LexiconInfo
+    from lexent.training.ssr.trainer import PairTrainer
 
     size = start.config.d_sae
     config = RetrievalConfig(**{**LIGHT, "d_sae": size, "k": start.config.k, "steps": study.sizes.steps, **losses})
     trainer = PairTrainer(study.encoder, pairs, config, tokens=start)
-    told = study.progress
-    last = trainer.run(progress=None if told is None else lambda now: told("training", now.step, study.sizes.steps))
+    report = study.progress
+    last = trainer.run(progress=None if report is None else lambda now: report("training", now.step, study.sizes.steps))
     info = LexiconInfo(f"small-{size}", study.encoder.id, study.encoder.fingerprint, "tokens", match="maxsim")
     concepts = Concepts([Concept(latent, f"concept {latent}") for latent in range(size)])
     return Lexicon(trainer.result()[0], concepts, info), last
@@ -111,8 +110,6 @@ def _row(study: Study, lexicon: Lexicon, last: Any) -> tuple[Result, Any]:
 
 
 def _ablation(study: Study) -> Result:
-    from lexent.evaluation import measures as scoring
-
     pairs, where = lessons(study)
     start = _start(study, pairs, latents=study.sizes.latents)
     rows: list[Result] = []
@@ -129,7 +126,7 @@ def _widths(study: Study) -> Result:
     pairs, where = lessons(study)
     rows = []
     for share in SHARES:
-        latents = max(round(share * study.sizes.latents), K)
+        latents = max(round(share * study.sizes.latents), TRAINED_K)
         start = _start(study, pairs, latents=latents)
         rows.append({"name": f"{latents:,}", **_row(study, *_trained(study, pairs, start))[0]})
     return {"rows": rows, **_setting(study, pairs, where)}
@@ -159,7 +156,8 @@ def _tables(result: Result, *, title: str, first: str) -> list[Table]:
     size = f"{result['documents']:,} documents and {result['queries']:,} queries"
     note = (
         f"trained here, {result['steps']} steps on {result['pairs']:,} pairs from {result['where']}; measured on "
-        f"{size}; {K} latents a token; accuracy: of the last batch{'; p: against the row above' if tested else ''}"
+        f"{size}; {TRAINED_K} latents a token; accuracy: of the last batch"
+        f"{'; p: against the row above' if tested else ''}"
     )
     return [Table(title, head, tuple(rows), note)]
 

@@ -8,7 +8,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from lexent.evaluation.analyses.table import Cell, Table, shown
+from lexent.studies.analyses.table import Cell, Table, shown
 
 STYLE = "page.css"
 """Beside this file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lexent.evaluation.analyses.table import Table
+from lexent.studies.analyses.table import Table
 
 PaperName = Literal["clsr", "latent-terms", "imrnns", "ssr", "uhd"]
 
@@ -101,11 +101,11 @@ CLSR = Paper(
                 ("task", "accuracy"),
                 (
                     ("passage identification, 1 of 10", 0.943),
-                    ("ranking simulation, R@P-R@P: both relevant, both retrieved", 0.903),
-                    ("ranking simulation, R@P-NR@P: a relevant one and another, both retrieved", 0.938),
-                    ("ranking simulation, R@N-NR@P: a relevant one missed, another retrieved", 0.921),
+                    ("ranking simulation, R@P-R@P: two retrieved positives", 0.903),
+                    ("ranking simulation, R@P-NR@P: a retrieved positive and one not retrieved", 0.938),
+                    ("ranking simulation, R@N-NR@P: a retrieved negative and a positive not retrieved", 0.921),
                 ),
-                "chance is 0.1 for identification and 0.5 for simulation",
+                "chance is 0.1 for identification and 0.5 for simulation; retrieved: among the first 1,000",
             ),
         ),
     },

@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from lexent.evaluation.reproduction.drawing import (
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    MUTED,
-    ORANGE,
-    PAPER,
-    RED,
-    Sheet,
-    colour,
-    spread,
-)
+from lexent.studies.reproduction.drawing import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PAPER, RED, Sheet, colour, spread
 
 Points = Sequence[tuple[float, float]]
 MARKERS = "osD^vP"
-WIDE = 8.6
+PAGE_WIDTH_INCHES = 8.6
 """Inches: the width of the page's column."""
 
 KINDS = {"lexical": BLUE, "narrow": GREEN, "broad": ORANGE}
@@ -37,7 +25,7 @@ ORDERS = {
 
 def bars(values: Mapping[str, float], *, label: str, ours: Collection[str] = ()) -> str:
     """A bar a system, with its value."""
-    with Sheet(WIDE, 0.5 + 0.36 * len(values)) as sheet:
+    with Sheet(PAGE_WIDTH_INCHES, 0.5 + 0.36 * len(values)) as sheet:
         axes = sheet.axes[0]
         names = list(values)[::-1]
         axes.barh(names, [values[name] for name in names], color=[colour(name) for name in names], height=0.62)
@@ -53,7 +41,7 @@ def bars(values: Mapping[str, float], *, label: str, ours: Collection[str] = ())
 
 def groups(names: Sequence[str], values: Mapping[str, Sequence[float]], *, label: str) -> str:
     """Groups of bars, one of each system in every group."""
-    with Sheet(WIDE, 3.1) as sheet:
+    with Sheet(PAGE_WIDTH_INCHES, 3.1) as sheet:
         axes = sheet.axes[0]
         thick = 0.8 / max(len(values), 1)
         for place, (system, heights) in enumerate(values.items()):
@@ -68,7 +56,7 @@ def groups(names: Sequence[str], values: Mapping[str, Sequence[float]], *, label
 
 def scatter(points: Mapping[str, tuple[float, float]], *, x_label: str, y_label: str) -> str:
     """A point a system, with its name beside it."""
-    with Sheet(WIDE, 3.2) as sheet:
+    with Sheet(PAGE_WIDTH_INCHES, 3.2) as sheet:
         axes = sheet.axes[0]
         _plain_log(axes)
         for place, (name, (x, y)) in enumerate(points.items()):
@@ -91,7 +79,7 @@ def lines(
     log: bool = True,
 ) -> str:
     """A line a system; dotted levels where something has no place on the axis."""
-    with Sheet(WIDE, 3.2) as sheet:
+    with Sheet(PAGE_WIDTH_INCHES, 3.2) as sheet:
         axes = sheet.axes[0]
         _lines(axes, found, log=log)
         for place, (name, value) in enumerate((levels or {}).items()):
@@ -104,7 +92,7 @@ def lines(
 
 def panels(found: Sequence[tuple[str, Mapping[str, Points]]], *, x_label: str) -> str:
     """Lines in panels side by side, each with its own axis."""
-    with Sheet(WIDE, 3.2, columns=max(len(found), 1)) as sheet:
+    with Sheet(PAGE_WIDTH_INCHES, 3.2, columns=max(len(found), 1)) as sheet:
         for axes, (title, several) in zip(sheet.axes, found, strict=True):
             _lines(axes, several, log=True)
             axes.set_title(title)
@@ -117,7 +105,7 @@ def trends(found: Mapping[str, Points], *, x_label: str, y_label: str) -> str:
     """A line a series where both axes are logarithmic."""
     from matplotlib.ticker import LogLocator
 
-    with Sheet(WIDE, 3.2) as sheet:
+    with Sheet(PAGE_WIDTH_INCHES, 3.2) as sheet:
         axes = sheet.axes[0]
         for place, (name, points) in enumerate(found.items()):
             mark = f"-{MARKERS[place % len(MARKERS)]}"
@@ -133,7 +121,7 @@ def trends(found: Mapping[str, Points], *, x_label: str, y_label: str) -> str:
 
 def histogram(found: Mapping[str, Points], *, x_label: str, y_label: str) -> str:
     """A stepped line a series: where each bar begins, and its height."""
-    with Sheet(WIDE, 3.0) as sheet:
+    with Sheet(PAGE_WIDTH_INCHES, 3.0) as sheet:
         axes = sheet.axes[0]
         for place, (name, points) in enumerate(found.items()):
             axes.step(*zip(*points, strict=True), where="post", color=colour(name, place), label=name)
@@ -145,7 +133,8 @@ def histogram(found: Mapping[str, Points], *, x_label: str, y_label: str) -> str
 
 
 def rank_frequency(found: Mapping[str, Points]) -> str:
-    with Sheet(WIDE, 3.6) as sheet:
+    """A plot of frequency against rank."""
+    with Sheet(PAGE_WIDTH_INCHES, 3.6) as sheet:
         axes = sheet.axes[0]
         for place, (name, points) in enumerate(found.items()):
             axes.plot(*zip(*points, strict=True), color=colour(name, place), label=name)
@@ -158,7 +147,7 @@ def rank_frequency(found: Mapping[str, Points]) -> str:
 
 def shares(rows: Mapping[str, Mapping[str, float]]) -> str:
     """Bars that sum to 1, one a row."""
-    with Sheet(WIDE, 0.7 + 0.34 * len(rows)) as sheet:
+    with Sheet(PAGE_WIDTH_INCHES, 0.7 + 0.34 * len(rows)) as sheet:
         axes = sheet.axes[0]
         names = list(rows)[::-1]
         kinds = list(next(iter(rows.values())))
@@ -185,7 +174,7 @@ def curves(trials: Sequence[Mapping[str, Any]], at: Sequence[float], *, watched:
     chosen = [trial for trial in trials if trial["watched"] == watched]
     chosen.sort(key=lambda trial: (trial["way"], trial["side"] == "document"))
     scored = "cosine" if watched == "dense" else "share of score"
-    with Sheet(WIDE, 4.6, rows=2, columns=len(chosen), share_y=True) as sheet:
+    with Sheet(PAGE_WIDTH_INCHES, 4.6, rows=2, columns=len(chosen), share_y=True) as sheet:
         for place, trial in enumerate(chosen):
             for row, (name, label) in enumerate((("score", scored), ("place", "1 / rank"))):
                 axes = sheet.axes[row * len(chosen) + place]
@@ -207,7 +196,7 @@ def dots(outcomes: Sequence[Mapping[str, Any]]) -> str:
     """A test a row and judge: the value with its interval, the control, and chance."""
     judges = list(dict.fromkeys(outcome["judge"] for outcome in outcomes))
     tasks = list(dict.fromkeys(outcome["task"] for outcome in outcomes))
-    with Sheet(WIDE, 0.9 + 0.42 * len(tasks), columns=max(len(judges), 1), share_y=True) as sheet:
+    with Sheet(PAGE_WIDTH_INCHES, 0.9 + 0.42 * len(tasks), columns=max(len(judges), 1), share_y=True) as sheet:
         for axes, judge in zip(sheet.axes, judges, strict=True):
             for outcome in outcomes:
                 if outcome["judge"] != judge:

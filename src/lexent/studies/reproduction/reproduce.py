@@ -15,13 +15,13 @@ from typing import Any
 
 from lexent.artifact import disk_errors, lexent_version
 from lexent.errors import InputError, LexentError, MissingExtraError, NotFoundError
-from lexent.evaluation.reproduction.page import Part, page
-from lexent.evaluation.reproduction.papers import PAPERS
-from lexent.evaluation.reproduction.section import Section
-from lexent.evaluation.reproduction.study import Study
+from lexent.studies.reproduction.page import Part, page
+from lexent.studies.reproduction.papers import PAPERS
+from lexent.studies.reproduction.section import Section
+from lexent.studies.reproduction.study import Study
 
-Told = Callable[[str, int, int], None]
-"""Told a section's title, how many are done, and of how many."""
+Progress = Callable[[str, int, int], None]
+"""Progress a section's title, how many are done, and of how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Outcome:
 
 def every_section(paper: str) -> tuple[Section, ...]:
     """The sections of a paper's report, in order."""
-    from lexent.evaluation.reproduction import (
+    from lexent.studies.reproduction import (
         activity,
         adapting,
         codes,
@@ -87,7 +87,7 @@ def reproduce(
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
     command: str = "",
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> Outcome:
     """Write OUT.html, OUT.json and the folder OUT.work, which keeps each section as soon as it is done.
 
@@ -105,8 +105,8 @@ def reproduce(
     kept: list[str] = []
     failed: dict[str, str] = {}
     for number, section in enumerate(sections):
-        if told is not None:
-            told(section.title, number, len(sections))
+        if progress is not None:
+            progress(section.title, number, len(sections))
         found, error, old = _result(section, study, work)
         if old:
             kept.append(section.name)
@@ -126,8 +126,8 @@ def reproduce(
             "error": error or None,
             **({} if found is None else {"seconds": found["seconds"], "result": found["result"]}),
         }
-    if told is not None:
-        told("report", len(sections), len(sections))
+    if progress is not None:
+        progress("report", len(sections), len(sections))
     date = datetime.now(UTC).date().isoformat()
     head = study.head()
     values = {"lexent": lexent_version(), "date": date, "command": command, **head, "sections": data}

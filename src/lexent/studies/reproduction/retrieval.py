@@ -6,27 +6,33 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from lexent.evaluation.analyses import caps, categories, costs, ks, mismatch, pruning, published, weightings, zipf
-from lexent.evaluation.analyses.table import Table, chance
+from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.reproduction import plots
-from lexent.evaluation.reproduction.section import Figure, Result, Section, analysed
-from lexent.evaluation.reproduction.study import Study
-from lexent.evaluation.systems import System
+from lexent.evaluation.overlap import parts_of, to_json, train_groups
+from lexent.evaluation.systems import System, learns
+from lexent.evaluation.training_split import training_split_beside
+from lexent.studies.analyses import caps, categories, costs, ks, mismatch, pruning, published, weightings, zipf
+from lexent.studies.analyses.table import Table, chance
+from lexent.studies.limit import limit
+from lexent.studies.reproduction import plots
+from lexent.studies.reproduction.section import Figure, Result, Section, analysed
+from lexent.studies.reproduction.study import Study
+from lexent.studies.reproduction.trained import headline, part_table
 
 
 def score_systems(
     study: Study, collection: Collection, measures: tuple[str, ...], systems: Sequence[System] | None = None
 ) -> Result:
     """Every system's values, with tests against dense retrieval. systems: all of the study where not given."""
-    from lexent.evaluation import measures as scoring
-
     wanted = scoring.parse(measures)
     found = {}
-    for system in study.every if systems is None else systems:
+    ranked = list(study.every if systems is None else systems)
+    for system in ranked:
         run = system.run(collection, depth=1000, progress=study.progress)
         found[system.name] = scoring.score(collection.qrels, run, wanted)
     dense = found["dense"].per_query
+    trained = [system.name for system in ranked if learns(system)]
+    groups = train_groups(study.source, collection) if trained and collection is study.collection else {}
     return {
         "collection": collection.name,
         "documents": len(collection.documents),
@@ -38,22 +44,35 @@ def score_systems(
             for name, scores in found.items()
             if name != "dense"
         },
+        "trained": trained,
+        "parts": to_json(parts_of(groups, found, "dense")),
     }
 
 
 def score_tables(result: Result) -> list[Table]:
-    dense = result["values"]["dense"]
+    """Where a system learned from queries, those that are new to it come first."""
+    size = f"{result['documents']:,} documents, {result['queries']:,} queries"
+    whole = _score_table(f"every system on {result['collection']}: {size}", result)
+    if not result.get("parts"):
+        return [whole]
+    name, first = next(iter(result["parts"].items()))
+    title = f"every system on {result['collection']}: the {first['queries']:,} queries that are {name}"
+    note = f"learned from queries: {', '.join(result['trained'])}"
+    return [_score_table(title, first), part_table(result["parts"], note), whole]
+
+
+def _score_table(title: str, values: Result) -> Table:
+    dense = values["values"]["dense"]
     rows = []
-    for name, means in result["values"].items():
+    for name, means in values["values"].items():
         row: list[Any] = [name]
         for measure, value in means.items():
             share = value / dense[measure] if dense[measure] else 0.0
-            row += [value, f"{share:.3f}", chance(result["p_values"].get(name, {}).get(measure))]
+            row += [value, f"{share:.3f}", chance(values["p_values"].get(name, {}).get(measure))]
         rows.append(tuple(row))
     head = ("system", *(cell for measure in dense for cell in (measure, "of dense", "p")))
-    size = f"{result['documents']:,} documents, {result['queries']:,} queries"
     note = "of dense: the share of its value; p: paired t-test against dense, over queries"
-    return [Table(f"every system on {result['collection']}: {size}", head, tuple(rows), note)]
+    return Table(title, head, tuple(rows), note)
 
 
 def _quality(study: Study) -> Result:
@@ -61,8 +80,6 @@ def _quality(study: Study) -> Result:
 
 
 def _limit(study: Study) -> Result:
-    from lexent.evaluation.limit import limit
-
     return score_systems(study, limit(study.sizes.limit), ("R@10", "R@2", "R@20", "R@100"))
 
 
@@ -77,15 +94,7 @@ def _together(analysis: Any, study: Study) -> Result:
 
 
 def _tuned(study: Study) -> Result:
-    from lexent.errors import NotFoundError
-    from lexent.evaluation.collections import load
-
-    train = None
-    if not isinstance(study.source, Collection) and study.collection.split != "train":
-        try:
-            train = load(study.source, split="train")
-        except NotFoundError:  # it has none: nothing is tuned
-            train = None
+    train = training_split_beside(study.source, study.collection)
     common: dict[str, Any] = {"train": train, "measures": study.measures, "progress": study.progress}
     return analysed(published(study.collection, system, **common) for system in study.systems)
 
@@ -97,10 +106,13 @@ def _frequencies(study: Study) -> Result:
 
 
 def score_bars(result: Result) -> list[Figure]:
-    measure = next(iter(result["values"]["dense"]))
-    values = {name: means[measure] for name, means in result["values"].items()}
+    """Bars of the quality of each system."""
+    part, shown = headline(result)
+    measure = next(iter(shown["dense"]))
+    values = {name: means[measure] for name, means in shown.items()}
     ours = set(result.get("ours", ()))
-    return [Figure(partial(plots.bars, values, label=measure, ours=ours), f"{measure} of every system")]
+    of = f", {part} queries" if part else ""
+    return [Figure(partial(plots.bars, values, label=measure, ours=ours), f"{measure} of every system{of}")]
 
 
 def _missed(result: Result) -> list[Figure]:
@@ -169,6 +181,7 @@ SECTIONS = (
         reading="The encoder, the lexicon and the collection differ from the paper's, so its values are not to be "
         "compared with ours; the shares of dense retrieval are.",
         every=True,
+        version=2,
     ),
     Section(
         "limit",
@@ -229,6 +242,7 @@ SECTIONS = (
         "What do the paper's settings give here, and what does tuning on a train split add?",
         _tuned,
         reading="Tuned only on a train split, never on the split that is reported.",
+        version=2,
     ),
     Section(
         "prune",
@@ -244,7 +258,9 @@ SECTIONS = (
         "Are concepts spread over documents as words are?",
         _frequencies,
         figures=_zipf,
+        reading="Words are all words of the texts, stop words too: they are the head of the curve.",
         papers=("clsr", "latent-terms", "uhd"),
+        version=2,
     ),
     Section(
         "categories",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lexent.evaluation.analyses.table import Analysis, Table
-from lexent.evaluation.reproduction.study import Study
+from lexent.studies.analyses.table import Analysis, Table
+from lexent.studies.reproduction.study import Study
 
 Result = dict[str, Any]
 """What a section measured, as plain values; its tables and plots are made of nothing else."""

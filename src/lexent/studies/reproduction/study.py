@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexent import recipes
+from lexent.artifact import lexent_version
 from lexent.errors import MismatchError, NotFoundError
 from lexent.evaluation import cache
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.progress import Progress
-from lexent.evaluation.reproduction.papers import PAPERS, Paper
 from lexent.evaluation.systems import BASELINES, Bench, EncoderLike, Latent, LexiconLike, System, TokenMatch
+from lexent.studies.reproduction.papers import PAPERS, Paper
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -74,7 +75,7 @@ class Study:
         encoder: EncoderLike = None,
         lexicon: LexiconLike = None,
         measures: tuple[str, ...] = ("nDCG@10", "R@100"),
-        split: str = "test",
+        split: str | None = None,
         sizes: Sizes | None = None,
         lexicons: bool = True,
         progress: Progress | None = None,
@@ -102,6 +103,7 @@ class Study:
 
     @property
     def encoder(self) -> Encoder:
+        """The encoder of the study."""
         return self.bench.encoder
 
     @property
@@ -119,8 +121,6 @@ class Study:
 
         every: it measures the other recipes too. sizes: those of `Sizes` that count there.
         """
-        from lexent.artifact import lexent_version
-
         latent = [*self.own, *(self.others if every else ())]
         parts = {
             "section": section,

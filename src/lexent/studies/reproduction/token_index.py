@@ -12,20 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from lexent.evaluation.analyses.table import Table
-from lexent.evaluation.fidelity import sampled
-from lexent.evaluation.reproduction import plots
-from lexent.evaluation.reproduction.held import packed, quality, speed
-from lexent.evaluation.reproduction.section import Figure, Result, Section
-from lexent.evaluation.reproduction.study import Study
+from lexent.evaluation import token_codes
+from lexent.pipeline import Pipeline
 from lexent.search.matching import Fast, Mode
+from lexent.studies.analyses.table import Table
+from lexent.studies.reproduction import plots
+from lexent.studies.reproduction.held import packed, quality, speed
+from lexent.studies.reproduction.section import Figure, Result, Section
+from lexent.studies.reproduction.study import Study
+from lexent.studies.sampling import sampled
 
 CANDIDATES = (2000, 500, 100, 30)
 """The paper's, and fewer for collections that are no larger than that."""
 FRACTIONS = (0.125, 0.25, 0.5, 1.0)
-FOUND = 10
+TIMED_HITS = 10
 """Hits of a search that is timed."""
-INDEXED = 300
+MAX_INDEXED_DOCUMENTS = 300
 """Documents that are indexed anew, at most: coding them takes longest."""
 
 
@@ -35,17 +37,19 @@ def _modes(study: Study) -> Result:
     asked = chosen.queries(collection, found.searcher, progress=study.progress)
     modes: dict[str, Mode] = {"exact": "exact"}
     modes |= {f"fast, {most:,} candidates": Fast(candidates=most) for most in CANDIDATES}
-    best = found.top(asked, FOUND, mode="exact").positions
+    best = found.top(asked, TIMED_HITS, mode="exact").positions
     rows = []
     for name, mode in modes.items():
-        there = found.top(asked, FOUND, mode=mode).positions
+        there = found.top(asked, TIMED_HITS, mode=mode).positions
         wanted = (best >= 0).sum()
         hits = sum(
             len(set(mine) & set(theirs) - {-1}) for mine, theirs in zip(there.tolist(), best.tolist(), strict=True)
         )
         scores = quality(found, asked, collection, measures=study.measures, mode=mode)
         recall = hits / max(int(wanted), 1)
-        rows.append({"name": name, "values": scores.means, "recall": recall, **speed(found, asked, k=FOUND, mode=mode)})
+        rows.append(
+            {"name": name, "values": scores.means, "recall": recall, **speed(found, asked, k=TIMED_HITS, mode=mode)}
+        )
     start = perf_counter()
     for query in asked:
         found.scores(query)
@@ -70,19 +74,17 @@ def _mode_tables(result: Result) -> list[Table]:
     )
     note = (
         f"{result['documents']:,} documents, {result['queries']:,} queries; scored: documents, the mean; ms: the "
-        f"median search for {FOUND} hits on one thread, the query already coded; recall: of the exact {FOUND} best; "
-        f"every document scored, without lists and bounds: {result['brute_ms']:.2f} ms"
+        f"median search for {TIMED_HITS} hits on one thread, the query already coded; recall: of the exact "
+        f"{TIMED_HITS} best; every document scored, without lists and bounds: {result['brute_ms']:.2f} ms"
     )
-    head = ("search", "scored", "ms", "ms, 95 %", "faster", f"recall@{FOUND}", *measures)
+    head = ("search", "scored", "ms", "ms, 95 %", "faster", f"recall@{TIMED_HITS}", *measures)
     return [Table("exact search (ssr) and fast search (ssr++)", head, rows, note)]
 
 
 def _growth(study: Study) -> Result:
-    from lexent.evaluation import token_codes
-
     chosen, collection, rows = study.matches[0], study.collection, []
-    parts: Any = {"recipe": chosen.recipe, "lexicon": chosen.lexicon, "encoder": study.encoder}
-    store = token_codes.documents(collection.texts, **parts, progress=study.progress)
+    pipeline = Pipeline(study.encoder, chosen.lexicon, chosen.recipe)
+    store = token_codes.documents(collection.texts, pipeline, progress=study.progress)
     places = {document.id: at for at, document in enumerate(collection.documents)}
     for share in FRACTIONS:
         some = sampled(
@@ -92,7 +94,7 @@ def _growth(study: Study) -> Result:
         found = packed(taken, chosen.lexicon, chosen.recipe)
         asked = chosen.queries(some, found.searcher)
         scores = quality(found, asked, some, measures=study.measures)
-        timed = {mode: speed(found, asked, k=FOUND, mode=mode) for mode in ("exact", "fast")}
+        timed = {mode: speed(found, asked, k=TIMED_HITS, mode=mode) for mode in ("exact", "fast")}
         rows.append({"documents": len(some.documents), "values": scores.means, **timed})
     unique = {
         row["documents"]: row for row in rows
@@ -164,10 +166,10 @@ class Memory:
 
 
 def _building(study: Study) -> Result:
-    from lexent.search import Index
+    from lexent.engine import Index
 
     chosen = study.matches[0]
-    most = min(study.sizes.tokens, INDEXED)
+    most = min(study.sizes.tokens, MAX_INDEXED_DOCUMENTS)
     documents = sampled(study.collection, documents=most, seed=0).documents[:most]
     n_new = max(1, round(len(documents) / 100))
     given: Any = {"encoder": study.encoder, "lexicon": chosen.lexicon, "recipe": chosen.recipe}

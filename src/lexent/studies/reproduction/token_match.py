@@ -9,22 +9,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders.encoder import encode
+from lexent.evaluation import baselines
 from lexent.evaluation import measures as scoring
-from lexent.evaluation.analyses.table import Table, chance
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.dense_maxsim import DenseMaxSim, maxsim
-from lexent.evaluation.reproduction import plots
-from lexent.evaluation.reproduction.held import Held, held, joined, matcher, quality, speed
-from lexent.evaluation.reproduction.retrieval import score_bars, score_systems, score_tables
-from lexent.evaluation.reproduction.section import Figure, Result, Section
-from lexent.evaluation.reproduction.study import Study
+from lexent.evaluation.pooling import unit
 from lexent.evaluation.runs import from_top
 from lexent.evaluation.systems import System
+from lexent.studies.analyses.table import Table, chance
+from lexent.studies.limit import limit
+from lexent.studies.maxsim_theory import tables, theory
+from lexent.studies.nearest import nearest
+from lexent.studies.reproduction import plots
+from lexent.studies.reproduction.held import Held, held, joined, matcher, quality, speed
+from lexent.studies.reproduction.retrieval import score_bars, score_systems, score_tables
+from lexent.studies.reproduction.section import Figure, Result, Section
+from lexent.studies.reproduction.study import Study
 from lexent.types import Document, RowCodes, States
 
 KS = (8, 16, 32, 64, 128)
 """Concepts a token: the paper's."""
-LONG = 1000
+LONG_DOCUMENT_TOKENS = 1000
 """Tokens of a long document."""
 
 
@@ -38,14 +44,10 @@ def _quality(study: Study) -> Result:
 
 
 def _limit(study: Study) -> Result:
-    from lexent.evaluation.limit import limit
-
     return score_systems(study, limit(study.sizes.limit), ("R@5", "R@10", "R@100"), systems(study))
 
 
 def _theory(study: Study) -> Result:
-    from lexent.evaluation.maxsim_theory import tables, theory
-
     chosen = study.matches[0]
     own = chosen.recipe.k
     ks = sorted({max(own // 4, 1), max(own // 2, 1), own})
@@ -101,7 +103,7 @@ def _k_figures(result: Result) -> list[Figure]:
 
 def _long(study: Study) -> Result:
     chosen, documents = study.matches[0], held(study)
-    groups = joined(documents.states.offsets, rows=LONG, seed=0)
+    groups = joined(documents.states.offsets, rows=LONG_DOCUMENT_TOKENS, seed=0)
     whole = _grouped(documents.collection, groups)
     order = np.concatenate(groups)
     ends = np.concatenate([[0], np.cumsum([len(group) for group in groups])])
@@ -133,11 +135,6 @@ def _beside(
     study: Study, documents: Held, whole: Collection, groups: list[NDArray[np.int64]]
 ) -> dict[str, scoring.Scores]:
     """Others on the same long documents."""
-    from lexent.encoders.encoder import encode
-    from lexent.evaluation import baselines
-    from lexent.evaluation.nearest import nearest
-    from lexent.evaluation.pooling import unit
-
     texts, wanted = list(whole.queries.values()), scoring.parse(list(study.measures))
 
     def scored(products: NDArray[np.float32]) -> scoring.Scores:
@@ -227,6 +224,7 @@ SECTIONS = (
         reading="Encoder and collection are not the paper's; the shares of dense retrieval can be compared, and the "
         "order.",
         papers=("ssr",),
+        version=2,
     ),
     Section(
         "limit",
@@ -262,7 +260,7 @@ SECTIONS = (
     Section(
         "long",
         "Long documents",
-        f"Does MaxSim hold on documents of {LONG:,} tokens and more?",
+        f"Does MaxSim hold on documents of {LONG_DOCUMENT_TOKENS:,} tokens and more?",
         _long,
         _long_tables,
         reading="Real long documents have one subject; these have several, which is harder for one vector.",

@@ -9,30 +9,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexent import recipes
+from lexent.encoders.buckets import BucketEncoder, BucketParts
 from lexent.evaluation import measures as scoring
-from lexent.evaluation.analyses.table import Table, chance
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.fidelity import sampled
 from lexent.evaluation.progress import counter
-from lexent.evaluation.reproduction import plots
-from lexent.evaluation.reproduction.held import held
-from lexent.evaluation.reproduction.losses import lessons
-from lexent.evaluation.reproduction.section import Figure, Result, Section
-from lexent.evaluation.reproduction.study import Study
 from lexent.evaluation.runs import from_top
+from lexent.lexicon import Concept, Concepts, Lexicon
+from lexent.lexicon.lexicon import LexiconInfo
+from lexent.pipeline import Pipeline
+from lexent.search.searcher import Searcher
+from lexent.studies.analyses.table import Table, chance
+from lexent.studies.reproduction import plots
+from lexent.studies.reproduction.held import held
+from lexent.studies.reproduction.losses import lessons
+from lexent.studies.reproduction.section import Figure, Result, Section
+from lexent.studies.reproduction.study import Study
+from lexent.studies.sampling import sampled
+from lexent.training.uhd.config import WinnerConfig
+from lexent.training.uhd.train import joined
+from lexent.weighting import as_query, pool, unit
 
 if TYPE_CHECKING:
-    from lexent.coders.pairs import Pairs
-    from lexent.coders.winner_config import WinnerConfig
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
+    from lexent.training.pairs import Pairs
+    from lexent.training.uhd.config import WinnerConfig
     from lexent.types import SparseVectors
 
-K = 16
+TRAINED_K = 16
 """Winners a token has in the lexicons that are trained here: they are small."""
 SHARES = (0.25, 0.5, 1.0, 2.0)
 """Of the usual number of units."""
-RANK = 4
+CHANGE_RANK = 4
 """Of the change of the encoder where buckets are compared: what they share or have for themselves."""
 LIGHT: dict[str, Any] = {
     "batch": 16, "hard": 0, "balance": None, "document_tokens": 48, "dead_after": 50, "revive_every": 25,
@@ -45,8 +53,6 @@ RECIPES = ("uhd", "uhd-real")
 
 
 def _config(study: Study, *, units: int, k: int, **settings: Any) -> WinnerConfig:
-    from lexent.coders.winner_config import WinnerConfig
-
     given = {"d_sae": units, "k": min(k, units), "groups": min(16, units), "steps": study.sizes.steps}
     return WinnerConfig(**{**LIGHT, **given, **settings})
 
@@ -56,19 +62,15 @@ def _trained(study: Study, pairs: Pairs, configs: list[WinnerConfig]) -> tuple[L
 
     An encoder that was not changed and whose last layer is read is the study's own.
     """
-    from lexent.coders.winner_training import WinnerTrainer
-    from lexent.encoders.buckets import BucketEncoder, BucketParts
-    from lexent.lexicon import Concept, Concepts, Lexicon
-    from lexent.lexicon.lexicon import LexiconInfo
-    from lexent.lexicon.uhd import joined
+    from lexent.training.uhd.trainer import WinnerTrainer
 
     base: Any = study.encoder
     units, copies, last = [], [], None
-    told = study.progress
+    report = study.progress
     steps = study.sizes.steps
     for config in configs:
         trainer = WinnerTrainer(base, pairs, config)
-        last = trainer.run(progress=None if told is None else lambda now: told("training", now.step, steps))
+        last = trainer.run(progress=None if report is None else lambda now: report("training", now.step, steps))
         found, copy = trainer.result()
         units.append(found)
         copies.append(copy)
@@ -85,18 +87,15 @@ def _trained(study: Study, pairs: Pairs, configs: list[WinnerConfig]) -> tuple[L
 
 def _pooled(study: Study, lexicon: Lexicon, encoder: Encoder, part: Collection) -> tuple[SparseVectors, SparseVectors]:
     """Documents and queries, pooled; the states of documents are held where the encoder is the study's."""
-    from lexent.pipeline import represent
-    from lexent.weighting import pool
-
     recipe = _recipe("uhd", lexicon)
-    given: Any = {"encoder": encoder, "lexicon": lexicon, "recipe": recipe}
+    pipeline = Pipeline(encoder, lexicon, recipe)
     if encoder is study.encoder:
         codes = held(study).codes(lexicon, recipe.k, progress=study.progress)[0]
         documents = pool(codes, size=lexicon.size, how=recipe.pool)
     else:
         advance = counter(study.progress, lexicon.name, kind="document", total=len(part.documents))
-        documents = represent(part.texts, kind="document", **given, progress=advance)
-    return documents, represent(list(part.queries.values()), kind="query", **given)
+        documents = pipeline.represent(part.texts, kind="document", progress=advance)
+    return documents, pipeline.represent(list(part.queries.values()), kind="query")
 
 
 def _recipe(name: str, lexicon: Lexicon, **settings: Any) -> Any:
@@ -107,9 +106,6 @@ def _measured(
     study: Study, lexicon: Lexicon, vectors: tuple[SparseVectors, SparseVectors], part: Collection, **settings: Any
 ) -> dict[str, scoring.Scores]:
     """What each recipe finds with a lexicon. settings: of the recipes."""
-    from lexent.search.searcher import Searcher
-    from lexent.weighting import as_query, unit
-
     wanted = scoring.parse(list(study.measures))
     depth = max(measure.params.get("cutoff") or 1000 for measure in wanted)
     found = {}
@@ -141,8 +137,8 @@ def _units(study: Study) -> Result:
     pairs, where = lessons(study)
     part, rows = held(study).collection, []
     for share in SHARES:
-        n = max(round(share * study.sizes.latents), K)
-        lexicon, encoder, last = _trained(study, pairs, [_config(study, units=n, k=K, rank=0)])
+        n = max(round(share * study.sizes.latents), TRAINED_K)
+        lexicon, encoder, last = _trained(study, pairs, [_config(study, units=n, k=TRAINED_K, rank=0)])
         vectors = _pooled(study, lexicon, encoder, part)
         row = _row(f"{n:,}", _measured(study, lexicon, vectors, part), vectors, last)
         rows.append({**row, "units": n})
@@ -153,17 +149,17 @@ def _units(study: Study) -> Result:
 
 
 def _joint(study: Study) -> Result:
-    from lexent.coders.winner_training import resolved
+    from lexent.training.uhd.trainer import resolved
 
     encoder: Any = study.encoder
     last = resolved(encoder, (-1,))[0]
     layers = (max(last // 2, 1), last) if last > 1 else (0, last)
-    n, k = max(study.sizes.latents, 2 * K), K
+    n, k = max(study.sizes.latents, 2 * TRAINED_K), TRAINED_K
     pairs, where = lessons(study)
     part = sampled(study.collection, documents=study.sizes.tokens, seed=0)
-    half: Any = {"units": n // 2, "k": k // 2, "rank": RANK}
+    half: Any = {"units": n // 2, "k": k // 2, "rank": CHANGE_RANK}
     runs = {
-        f"one bucket, layer {last}": [_config(study, units=n, k=k, rank=RANK)],
+        f"one bucket, layer {last}": [_config(study, units=n, k=k, rank=CHANGE_RANK)],
         "two, trained together": [_config(study, **half, layers=layers)],
         "two, trained apart": [_config(study, **half, layers=(layer,)) for layer in layers],
     }
@@ -233,7 +229,9 @@ def _tables(result: Result, *, title: str, first: str) -> list[Table]:
     ]
     head = (first, *heads, "active, documents", "queries", "units in use", "accuracy")
     same = (
-        f"{result['units']:,} units and {result['k']} winners a token in all; " if tested else f"{K} winners a token; "
+        f"{result['units']:,} units and {result['k']} winners a token in all; "
+        if tested
+        else f"{TRAINED_K} winners a token; "
     )
     note = (
         f"{same}trained here, {result['steps']} steps on {result['pairs']:,} pairs from {result['where']}; measured on "
@@ -281,9 +279,9 @@ SECTIONS = (
         _joint,
         partial(_tables, title="one bucket and two", first="buckets"),
         _joint_figures,
-        reading=f"{SMALL} The encoder learns by a change of rank {RANK}: one for each bucket where they are trained "
-        "apart, one for both together. The paper has six buckets and trains all of BERT; one run of each kind says "
-        "little about differences that are small.",
+        reading=f"{SMALL} The encoder learns by a change of rank {CHANGE_RANK}: one for each bucket where they are "
+        "trained apart, one for both together. The paper has six buckets and trains all of BERT; one run of each kind "
+        "says little about differences that are small.",
         papers=("uhd",),
         trains=True,
         sizes=("tokens", "latents", "steps", "lessons"),

@@ -9,9 +9,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lexent.coders.sae import SparseAutoencoder
-from lexent.coders.sae_config import SAEConfig
-from lexent.coders.topk import top_latents, top_of_batch
+from lexent.errors import InputError
+from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.sae.config import SAEConfig
+from lexent.sae.top_latents import top_latents, top_of_batch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,6 +137,7 @@ class TopKModel(nn.Module):
         query_gain: torch.Tensor | None = None,
     ) -> SparseAutoencoder:
         """The autoencoder in the units of the encoder: the scale of the states is folded into the biases."""
+        check_weights(self)
         m, d = self.W_dec.shape
         found = SAEConfig(
             d_in=d,
@@ -180,6 +182,7 @@ class BatchTopKModel(TopKModel):
     def rebuild(
         self, centred: torch.Tensor, k: int, *, autocast: bool
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Rebuilt states, latents and activations, with k latents a state on average."""
         with torch.autocast(centred.device.type, dtype=torch.bfloat16, enabled=autocast):
             pre = F.linear(centred, self.encoder_rows(), self.b_enc)
             places = top_of_batch(pre.detach(), len(centred) * k)  # into the flattened matrix
@@ -191,6 +194,15 @@ class BatchTopKModel(TopKModel):
 
 MODELS: dict[str, type[TopKModel]] = {"topk": TopKModel, "batchtopk": BatchTopKModel}
 """By the name of the architecture."""
+
+
+def check_weights(model: nn.Module) -> None:
+    """Refuse a model whose weights are not finite: the last step of a training may have been its first bad one."""
+    for name, parameter in model.named_parameters():
+        if not bool(parameter.isfinite().all()):
+            raise InputError(
+                f"the training diverged: {name} is not finite; begin anew with a lower learning rate: --lr"
+            )
 
 
 def _at(vector: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
+from lexent import arguments
 from lexent.artifact import check_target
-from lexent.encoders.encoder import DEFAULT, load
-from lexent.errors import InputError
+from lexent.encoders import ArrayEncoder
+from lexent.encoders.encoder import DEFAULT
+from lexent.errors import InputError, TrainingWarning
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
+from lexent.models import load_encoder
+from lexent.training.stream import StateStream
 from lexent.types import Level
 
 if TYPE_CHECKING:
-    from lexent.coders.training import Progress, TrainConfig
+    from lexent.training.reconstruction.trainer import Progress, TrainConfig, Trainer
 
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+")
 
@@ -27,7 +32,7 @@ Report = Callable[[str, float, str], None]
 
 
 def train(
-    texts: Iterable[str],
+    texts: str | Path | Iterable[str | Path],
     *,
     out: str | Path,
     encoder: Any = DEFAULT,
@@ -42,30 +47,33 @@ def train(
 ) -> Lexicon:
     """Train a lexicon for an encoder and save it to the folder `out`.
 
-    The texts are held in memory; their states are not: they are encoded, shuffled and trained on block by block, once a
-    pass. A run that is stopped goes on from its last checkpoint, in the folder `out` + ".training", when the same call
-    is made again. sentences: up to this many of each text are learned from beside it, as texts of their own, so that
-    short texts such as queries are known as well. bits=8 stores the matrices in 8 bits, a quarter of the size.
+    texts: strings, or a file or folder, or a list of those (see `lexent.corpus.read`). They are held in memory; their
+    states are not: they are encoded, shuffled and trained on block by block, once a pass. A run that is stopped goes on
+    from its last checkpoint, in the folder `out` + ".training", when the same call is made again. sentences: up to this
+    many of each text are learned from beside it, as texts of their own, so that short texts such as queries are known
+    as well. bits=8 stores the matrices in 8 bits, a quarter of the size.
     config: how; where it is not given, what suits the level. batchtopk holds some texts back, to set its threshold on.
     """
-    from lexent.coders.stream import StateStream
-    from lexent.coders.training import TrainConfig, Trainer
-    from lexent.encoders import ArrayEncoder
     from lexent.lexicon.naming import named_lexicon
+    from lexent.training.reconstruction.trainer import TrainConfig, Trainer
 
-    out = Path(out)
+    out = arguments.path("out", out)
+    arguments.whole("passes", passes, least=1)
+    arguments.whole("sentences", sentences, least=0)
+    arguments.flag("overwrite", overwrite)
+    arguments.function("progress", progress)
+    arguments.unicode("name", arguments.text_or_none("name", name) or "")
+    arguments.choice("level", level, get_args(Level))
+    if not isinstance(bits, int) or bits not in (8, 32):
+        raise arguments.refused("bits", bits, "8, 32")
+    if config is not None:
+        arguments.instance("config", config, TrainConfig, allowed="a TrainConfig: TrainConfig.for_level(LEVEL)")
     check_target(out, kind="lexicon", overwrite=overwrite)
-    held = [text for text in texts if text.strip()]
+    held = [arguments.unicode("a text to train on", text) for text in lessons_of(texts) if text.strip()]
     if not held:
         raise InputError("there is no text to train on; give files with prose: lexent train TEXTS --out DIR")
-    if passes < 1:
-        raise InputError(f"passes is {passes}; allowed: 1 or more")
-    if sentences < 0:
-        raise InputError(f"sentences is {sentences}; allowed: 0 or more")
-    if bits not in (8, 32):
-        raise InputError(f"bits is {bits}; allowed: 8, 32")
     config = config or TrainConfig.for_level(level)
-    model = load(encoder)
+    model = load_encoder(encoder)
     folder = out.with_name(out.name + ".training")
     if isinstance(model, ArrayEncoder):
         sentences = 0  # it knows whole texts only
@@ -82,6 +90,7 @@ def train(
             progress("train", now.done, detail)
 
     sae = trainer.run(bits=bits, progress=trained)
+    warn_of_dead_latents(trainer, passes=passes)
     named = 0
 
     def counted(texts_done: int) -> None:
@@ -106,6 +115,33 @@ def train(
     lexicon.save(out, card=card(lexicon), overwrite=overwrite)
     shutil.rmtree(folder, ignore_errors=True)
     return lexicon
+
+
+def warn_of_dead_latents(trainer: Trainer, *, passes: int) -> None:
+    """Warns where there were fewer states than latents, or where most latents do not fire."""
+    latents, states = trainer.config.d_sae, trainer.states // passes
+    dead = int((trainer.last_fired < max(1, trainer.states - trainer.config.dead_after)).sum())
+    if states >= latents and 2 * dead <= latents:
+        return
+    fewer = max(trainer.config.k, min(states // 10, latents // 2))
+    warnings.warn(
+        f"the text is too little for this lexicon: {states:,} states a pass for {latents:,} latents, and {dead:,} of "
+        f"these ({100 * dead / latents:.0f} %) do not fire; give more text, or fewer latents: --latents {fewer}",
+        TrainingWarning,
+        stacklevel=3,
+    )
+
+
+def lessons_of(source: str | Path | Iterable[str | Path]) -> Iterable[str]:
+    """The texts of a source: strings as they are, files and folders read."""
+    from lexent.corpus import files_of  # reading files needs packages that training alone does not
+    from lexent.corpus import texts as read
+
+    if arguments.is_path(source):
+        return read(cast("str | Path", source))
+    given = arguments.items("texts", source, "strings, or files to read")
+    paths = files_of(given, "texts")
+    return arguments.texts("texts", given) if paths is None else read(paths)
 
 
 def split(texts: Sequence[str], *, seed: int = 0) -> tuple[list[str], list[str]]:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 
+from lexent import arguments
 from lexent.artifact import disk_errors
-from lexent.coders.calibration import calibrated
-from lexent.coders.checkpoint import (
+from lexent.errors import InputError
+from lexent.sae.calibration import calibrated
+from lexent.training.checkpoint import (
     model_tensors,
     optimizer_tensors,
     read_checkpoint,
@@ -21,15 +23,15 @@ from lexent.coders.checkpoint import (
     restore_optimizer,
     write_checkpoint,
 )
-from lexent.coders.log import METRICS, Log
-from lexent.coders.model import MODELS, Loss
-from lexent.coders.stream import text_digest
-from lexent.errors import InputError
+from lexent.training.log import METRICS, Log
+from lexent.training.loop import check_loss
+from lexent.training.reconstruction.model import MODELS, Loss
+from lexent.training.stream import text_digest
+from lexent.types import Level
 
 if TYPE_CHECKING:
-    from lexent.coders.sae import SparseAutoencoder
-    from lexent.coders.stream import StateStream
-    from lexent.types import Level
+    from lexent.sae.autoencoder import SparseAutoencoder
+    from lexent.training.stream import StateStream
 
 __all__ = ["METRICS", "Architecture", "Progress", "TrainConfig", "Trainer", "schedule"]
 
@@ -45,11 +47,11 @@ class TrainConfig:
     k: int = 16
     """Latents a state may use; 32 for pooled states."""
     architecture: Architecture = "topk"
-    """topk: k latents for each state. batchtopk: k on average, as many as a state needs; best for pooled states."""
+    """How many latents a state gets: topk gives each k, batchtopk k on average; batchtopk is best for pooled states."""
     k_from: int | None = None
     """Latents a state may use at the start; over the first half of the run it becomes k. None: k all along."""
     unit_states: bool = True
-    """Code the direction of each state, and weigh its activations by its length: learn what is said, not how loudly."""
+    """Code the direction of each state, and multiply its activations by its norm."""
     tied: bool = True
     """One matrix for both directions: half the size, and as good for search."""
     batch: int = 4096
@@ -65,15 +67,15 @@ class TrainConfig:
     clip: float = 1.0
     """Largest norm of the gradient."""
     seed: int = 0
+    """Seed of the first weights and of the order of states."""
 
     def __post_init__(self) -> None:
+        arguments.fields_of(self)
         if not 1 <= self.k <= self.d_sae:
             raise InputError(f"k is {self.k}; allowed: from 1 to the number of latents, {self.d_sae}")
         if self.batch < 2 or self.lr <= 0:
             raise InputError(f"batch is {self.batch} and lr {self.lr}; allowed: a batch of 2 or more, lr above 0")
-        if self.architecture not in get_args(Architecture):
-            allowed = ", ".join(get_args(Architecture))
-            raise InputError(f'architecture is "{self.architecture}"; allowed: {allowed}')
+        arguments.choice("architecture", self.architecture, get_args(Architecture))
         if self.k_from is not None and not 1 <= self.k_from <= self.d_sae:
             raise InputError(f"k_from is {self.k_from}; allowed: from 1 to the number of latents, {self.d_sae}")
         if self.k_aux < 1 or self.seed < 0:
@@ -82,6 +84,7 @@ class TrainConfig:
     @staticmethod
     def for_level(level: Level, **settings: Any) -> TrainConfig:
         """The defaults for states of a level, with other settings where given."""
+        arguments.choice("level", level, get_args(Level))
         defaults = POOLED if level == "pooled" else {}
         return TrainConfig(**{**defaults, **settings})
 
@@ -162,9 +165,11 @@ class Trainer:
         return {**model_tensors(self.model), **optimizer_tensors(self.optimizer), **own}
 
     def counters(self) -> dict[str, float]:
+        """All numbers of the state of the run, for a checkpoint."""
         return {name: getattr(self, name) for name in ("next_block", "step", "states", "scale", "mean_length")}
 
     def restore(self, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
+        """Take up the state of a checkpoint."""
         restore_model(self.model, tensors)
         restore_optimizer(self.optimizer, tensors)
         for name in ("last_fired", "dead", "rest"):
@@ -179,18 +184,14 @@ class Trainer:
         bits: Literal[8, 32] = 32,
         progress: Callable[[Progress], None] | None = None,
     ) -> SparseAutoencoder:
-        """Train to the end. Checkpoints are written after the last block, and between others at most one in
-        checkpoint_every seconds. bits: precision of the result's matrices.
+        """Train to the end.
+
+        Checkpoints are written after the last block, and between others at most one in checkpoint_every seconds.
+        bits: precision of the result's matrices.
         """
         began, first, saved, shown = time.monotonic(), self.states, time.monotonic(), 0.0
         for number, rows in self.stream.from_block(self.next_block):
-            rows = rows.to(self.device).float()
-            if self.config.unit_states:
-                if self.stream.level == "tokens":  # the length of a pooled state says nothing: cosine forgets it
-                    self.mean_length = self.mean_length or float(rows.norm(dim=1).mean())
-                rows = torch.nn.functional.normalize(rows, dim=1)
-            if self.scale == 0.0:
-                self._calibrate(rows)
+            rows = self._prepared(rows)
             rows = torch.cat([self.rest, rows * self.scale])
             full = len(rows) // self.config.batch * self.config.batch
             for start in range(0, full, self.config.batch):
@@ -221,6 +222,22 @@ class Trainer:
         if progress is not None and self.latest is not None:
             progress(self.latest)
         return self.result(bits=bits)
+
+    def untrained(self) -> SparseAutoencoder:
+        """The autoencoder as training starts: random directions, with scale and bias set from the first block."""
+        self._prepared(self.stream.block(0))
+        return self.result()
+
+    def _prepared(self, rows: torch.Tensor) -> torch.Tensor:
+        """States as the autoencoder reads them, before they are scaled. The first ones set the scale."""
+        rows = rows.to(self.device).float()
+        if self.config.unit_states:
+            if self.stream.level == "tokens":  # the length of a pooled state says nothing: cosine forgets it
+                self.mean_length = self.mean_length or float(rows.norm(dim=1).mean())
+            rows = torch.nn.functional.normalize(rows, dim=1)
+        if self.scale == 0.0:
+            self._calibrate(rows)
+        return rows
 
     def _calibrate(self, rows: torch.Tensor) -> None:
         """Scale the states to a mean norm of 1 and start the bias at their mean."""
@@ -255,6 +272,7 @@ class Trainer:
         return loss
 
     def _progress(self, share: float, loss: Loss, rate: float) -> Progress:
+        check_loss({"the loss": float(loss.total.detach())}, step=self.step, lr=self.config.lr)
         dead = len(self.dead) / self.config.d_sae
         return Progress(share, self.step, self.states, float(loss.fvu), dead, float(loss.active), rate)
 

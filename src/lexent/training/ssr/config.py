@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lexent import arguments
 from lexent.errors import InputError
+from lexent.training.paper_settings import Difference, warm_up_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class RetrievalConfig:
     tied: bool = True
     """One matrix for both directions in each autoencoder."""
     pretrain: int = 2
-    """Passes over the texts that train reconstruction alone, before the pairs."""
+    """Passes over the texts that train reconstruction alone, before the pairs; with 0 pairs begin at random codes."""
     pretrain_batch: int = 4096
     """States a step of these passes; fewer where there are few texts."""
     pretrain_lr: float = 1e-3
@@ -44,6 +46,8 @@ class RetrievalConfig:
     """AdamW's weight decay."""
     warm_up: float = 0.05
     """Share of the steps with a rising learning rate."""
+    warm_up_steps: int | None = None
+    """Steps with a rising learning rate, in place of the share; at most half of the run."""
     clip: float = 1.0
     """Largest norm of each autoencoder's gradient."""
     wide: float = 1 / 8
@@ -104,6 +108,7 @@ class RetrievalConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        arguments.fields_of(self)
         for name, k, most in (("k", self.k, self.d_sae), ("whole_k", self.whole_k, self.whole_d_sae)):
             _check(1 <= k <= most, name, k, f"from 1 to the number of latents, {most}")
         _check(self.k_from is None or 1 <= self.k_from <= self.d_sae, "k_from", self.k_from, f"from 1 to {self.d_sae}")
@@ -121,15 +126,21 @@ class RetrievalConfig:
         for name in ("function_words", "teacher"):
             _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
         if self.teacher and not self.freeze:
-            raise InputError("an encoder that is trained cannot teach its codes; leave --teacher or --unfreeze out")
+            raise InputError("an encoder that is trained cannot teach its codes; leave --teacher out, or add --freeze")
         _check(self.balance is None or self.balance >= 0, "balance", self.balance, "0 or more, or none")
         _check(self.steps is None or self.steps >= 1, "steps", self.steps, "1 or more, or none")
         _check(0 < self.warm_up < 1, "warm_up", self.warm_up, "between 0 and 1")
+        given = self.warm_up_steps
+        _check(given is None or given >= 1, "warm_up_steps", given, "1 or more, or none")
 
     @staticmethod
     def paper(**settings: Any) -> RetrievalConfig:
-        """The settings of the paper, where it gives them: tokens and latents of a query all count alike."""
+        """The settings of the paper, where it gives them; `DIFFERS` lists what is otherwise all the same."""
         return RetrievalConfig(**{**PAPER, **settings})
+
+    def warm_up_of(self, steps: int) -> float:
+        """The share of a run of so many steps that has a rising learning rate."""
+        return warm_up_share(self.warm_up, self.warm_up_steps, of=steps)
 
     def k_at(self, share: float) -> int:
         """Latents a token may use at that share of the steps."""
@@ -140,9 +151,30 @@ class RetrievalConfig:
 
 PAPER: dict[str, Any] = {
     "gamma": 0.05, "gains": False, "idf": 0.0, "function_words": 1.0, "emphasis": 0.0, "balance": None, "hard": 1,
-    "query_tokens": 32, "rebuilt": 8192, "weight_decay": 0.01,
+    "query_tokens": 32, "rebuilt": 65_536, "weight_decay": 0.01, "pretrain": 0, "freeze": False,
+    "warm_up_steps": 20_000, "whole_d_sae": 16_384, "whole_temperature": 1.0,
 }  # fmt: skip
-"""What differs from our defaults."""
+"""The paper's settings that are not our defaults. 65,536 tokens are more than a batch has: all are rebuilt."""
+
+DIFFERS = (
+    Difference("encoder", "bert-base-uncased, 768 wide", "the one that --encoder names, 384 wide by default"),
+    Difference("pairs", "MS MARCO passages", "those that --pairs names"),
+    Difference("warm-up", "20,000 steps", "20,000 steps, at most half of the run"),
+    Difference("learning rate of the encoder", "not given; 2e-5 in the released code", "2e-5 (--encoder-lr)"),
+    Difference("learning rate after the warm-up", "not given", "a cosine to 0"),
+    Difference("gradient", "no clipping given", "clipped to a norm of 1 for each autoencoder and the encoder"),
+    Difference("dropout", "on in the released code", "off, so that a run can be repeated"),
+    Difference("reconstruction", "squared error", "squared error over the variance of the batch"),
+    Difference("contrast of tokens", "all tokens of a batch", "1,024 of them, at random: all would take gigabytes"),
+    Difference("tokens", "[CLS] left to its own autoencoder", "[CLS] and [SEP] are tokens as any other"),
+    Difference("whole texts", "the state of [CLS]", "the encoder's own vector, for many the mean of its states"),
+    Difference(
+        "search",
+        "tokens and latents count alike",
+        "the recipe ssr weighs them; index with --idf none --function-words 1 --emphasis 0",
+    ),
+)
+"""What --paper does otherwise than the paper."""
 
 
 def _check(good: bool, name: str, given: object, allowed: str) -> None:

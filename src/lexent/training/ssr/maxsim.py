@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
-NUMBERS = 2**30
+MAX_DENSE_VALUES = 2**30
 """Numbers of a dense matrix at a time."""
 
 
@@ -73,7 +73,7 @@ def best_tokens(
     column = torch.full((size,), len(used), dtype=torch.long, device=q_ids.device)
     column[used] = torch.arange(len(used), device=q_ids.device)
     q_ids, d_ids = column[q_ids], column[d_ids]
-    step = max(1, NUMBERS // max(1, length * (len(used) + 1))) if q_ids.device.type == "cuda" else 16
+    step = max(1, MAX_DENSE_VALUES // max(1, length * (len(used) + 1))) if q_ids.device.type == "cuda" else 16
     parts = []
     for start in range(0, n_documents, step):
         rows = slice(start * length, min(start + step, n_documents) * length)

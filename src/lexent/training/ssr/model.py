@@ -8,11 +8,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lexent.coders.model import TopKModel, _at
-from lexent.coders.sparse import selected_products, weighted_rows
-from lexent.coders.topk import top_latents
+from lexent.sae.top_latents import top_latents
+from lexent.training.reconstruction.model import TopKModel, _at
+from lexent.training.sparse_products import selected_products, weighted_rows
 
-WIDE = 4
+WIDE_FACTOR = 4
 """The second reconstruction has this many times the latents of the first."""
 NUMBERS = {"cpu": 2**26, "cuda": 2**29}
 """Pre-activations that are held at a time."""
@@ -85,7 +85,7 @@ class RetrievalModel(TopKModel):
         The first three are shares of the same variance. AuxK predicts the detached residual, without the bias.
         """
         variance = (x - x.mean(dim=0)).square().sum().detach().clamp_min(1e-12)
-        wide_k = min(WIDE * k, len(self.b_enc)) if weights.wide else k
+        wide_k = min(WIDE_FACTOR * k, len(self.b_enc)) if weights.wide else k
         ids, values = self.code(x, wide_k, autocast=autocast)
         centred = x - self.b_dec
         residual = centred - weighted_rows(values[:, :k], ids[:, :k], self.W_dec)

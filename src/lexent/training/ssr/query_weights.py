@@ -14,12 +14,12 @@ from lexent.function_words import token_weights
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lexent.coders.pair_states import TextStates
-    from lexent.coders.pairs import PairBatch, Pairs
-    from lexent.coders.retrieval_config import RetrievalConfig
     from lexent.encoders import Encoder
+    from lexent.training.pair_states import TextStates
+    from lexent.training.pairs import PairBatch, Pairs
+    from lexent.training.ssr.config import RetrievalConfig
 
-STEP = 100
+DOCUMENTS_PER_STEP = 100
 """Documents that are coded at a time."""
 
 Code = Callable[["NDArray[np.int64]"], tuple[torch.Tensor, torch.Tensor, "NDArray[np.int64]"]]
@@ -83,8 +83,8 @@ class QueryWeights:
 
     def _idf(self, places: NDArray[np.int64], code: Code) -> torch.Tensor:
         df = torch.zeros(self.size)
-        for start in range(0, len(places), STEP):
-            ids, values, counts = code(places[start : start + STEP])
+        for start in range(0, len(places), DOCUMENTS_PER_STEP):
+            ids, values, counts = code(places[start : start + DOCUMENTS_PER_STEP])
             text = torch.from_numpy(np.repeat(np.arange(len(counts)), counts)).to(ids.device)
             pairs = torch.unique((text[:, None] * self.size + ids)[values > 0])
             df = df.to(ids.device) + torch.bincount(pairs % self.size, minlength=self.size)

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lexent.coders.retrieval import PairProgress, PairTrainer
-from lexent.coders.retrieval_config import RetrievalConfig
-from lexent.coders.stream import StateStream
-from lexent.coders.training import Progress, TrainConfig, Trainer
-from lexent.errors import InputError
+from lexent.training.reconstruction.trainer import Progress, TrainConfig, Trainer
+from lexent.training.ssr.config import RetrievalConfig
+from lexent.training.ssr.trainer import PairProgress, PairTrainer
+from lexent.training.stream import StateStream
 
 if TYPE_CHECKING:
-    from lexent.coders.pairs import Pairs
-    from lexent.coders.sae import SparseAutoencoder
     from lexent.encoders import Encoder
+    from lexent.sae.autoencoder import SparseAutoencoder
+    from lexent.training.pairs import Pairs
     from lexent.types import Level
 
 Report = Callable[[str, float, str], None]
@@ -60,7 +59,7 @@ def fit(
         encoder, pairs, config, tokens=tokens, whole=whole, folder=folder / "pairs" if folder is not None else None
     )
 
-    def told(now: PairProgress) -> None:
+    def report(now: PairProgress) -> None:
         if progress is not None:
             both = f" and {now.whole_accuracy:.1%}" if whole is not None else ""
             detail = (
@@ -68,7 +67,7 @@ def fit(
             )
             progress("pairs", now.done, detail)
 
-    last = trainer.run(progress=told)
+    last = trainer.run(progress=report)
     found, found_whole = trainer.result(bits=bits)
     names = ("step", "supervised", "accuracy", "fvu", "dead", *(("whole_accuracy", "whole_fvu") if whole else ()))
     facts = {name: round(getattr(last, name), 4) for name in names}
@@ -84,9 +83,7 @@ def _pretrained(
     folder: Path | None,
     progress: Report | None,
 ) -> SparseAutoencoder:
-    """An autoencoder that rebuilds the states of the texts."""
-    if not config.pretrain:
-        raise InputError("pretrain is 0 and there is no autoencoder to start from; give one, or 1 pass or more")
+    """An autoencoder that rebuilds the states of the texts; a random one where no pass over them is wanted."""
     of_tokens = level == "tokens"
     few = len(texts) * 2 if of_tokens else len(texts) // 16  # a handful of texts must fill batches too
     settings = TrainConfig(
@@ -98,12 +95,14 @@ def _pretrained(
         dead_after=1_000_000 if of_tokens else 300_000,
         seed=config.seed,
     )
-    stream = StateStream(texts, encoder, level=level, passes=config.pretrain, seed=config.seed)
+    stream = StateStream(texts, encoder, level=level, passes=max(config.pretrain, 1), seed=config.seed)
+    if not config.pretrain:
+        return Trainer(stream, settings).untrained()
     trainer = Trainer(stream, settings, folder=folder / level if folder is not None else None)
 
-    def told(now: Progress) -> None:
+    def report(now: Progress) -> None:
         if progress is not None:
             detail = f"FVU {now.fvu:.3f}, dead {now.dead:.1%}, {now.rate:,.0f} states/s"
             progress("tokens" if of_tokens else "whole texts", now.done, detail)
 
-    return trainer.run(progress=told)
+    return trainer.run(progress=report)

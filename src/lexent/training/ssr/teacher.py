@@ -8,9 +8,9 @@ import torch
 from torch.nn import functional as F
 
 if TYPE_CHECKING:
-    from lexent.coders.pair_states import TextStates
+    from lexent.training.pair_states import TextStates
 
-WHOLE = 0.5
+WHOLE_TEXT_WEIGHT = 0.5
 """What the cosine of whole texts counts beside the mean over a query's tokens of their best cosine."""
 
 
@@ -31,7 +31,7 @@ def taught(queries: TextStates, documents: TextStates, weights: torch.Tensor) ->
     found = best.new_zeros(len(ours), len(theirs)).index_add(0, query, best * (weights / total[query])[:, None])
     assert queries.pooled is not None
     assert documents.pooled is not None
-    return found + WHOLE * F.normalize(queries.pooled, dim=1) @ F.normalize(documents.pooled, dim=1).t()
+    return found + WHOLE_TEXT_WEIGHT * F.normalize(queries.pooled, dim=1) @ F.normalize(documents.pooled, dim=1).t()
 
 
 def divergence(scores: torch.Tensor, wanted: torch.Tensor, excluded: torch.Tensor) -> torch.Tensor:

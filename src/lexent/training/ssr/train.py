@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lexent.artifact import check_target, disk_errors
-from lexent.encoders.encoder import DEFAULT, Encoder, load
+from lexent.encoders.encoder import DEFAULT, Encoder
 from lexent.errors import InputError
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
-from lexent.lexicon.train import Report, card, with_sentences
+from lexent.models import load_encoder
+from lexent.training.reconstruction.train import Report, card, with_sentences
+from lexent.training.ssr.config import RetrievalConfig
 
 if TYPE_CHECKING:
-    from lexent.coders.pairs import Pairs
-    from lexent.coders.retrieval_config import RetrievalConfig
+    from lexent.training.pairs import Pairs
+    from lexent.training.ssr.config import RetrievalConfig
 
 
 def train_ssr(
@@ -40,9 +42,8 @@ def train_ssr(
     again. start: a lexicon of the encoder to begin with, in place of the passes over texts. An encoder that is trained
     too is saved as a sentence-transformers model in the folder `out` + "-encoder".
     """
-    from lexent.coders.retrieval_config import RetrievalConfig
-    from lexent.coders.retrieval_run import fit
     from lexent.lexicon.naming import named_lexicon
+    from lexent.training.ssr.run import fit
 
     out, config = Path(out), config or RetrievalConfig()
     check_target(out, kind="lexicon", overwrite=overwrite)
@@ -52,7 +53,7 @@ def train_ssr(
     held = [text for text in texts if text.strip()]
     if not held:
         raise InputError("there is no text to train on; give files with prose: lexent train TEXTS --out DIR")
-    model = load(encoder)
+    model = load_encoder(encoder)
     if start is not None:
         start.check(model, level="tokens")
     lessons = with_sentences(held, sentences, seed=config.seed)
@@ -108,4 +109,4 @@ def _saved(learner: Any, folder: Path) -> Encoder:
         learner.save_pretrained(str(beside))
         shutil.rmtree(folder, ignore_errors=True)
         beside.rename(folder)
-    return load(str(folder))
+    return load_encoder(str(folder))

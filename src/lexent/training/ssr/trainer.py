@@ -12,30 +12,30 @@ import numpy as np
 import torch
 
 from lexent.artifact import disk_errors
-from lexent.coders.checkpoint import (
+from lexent.errors import InputError
+from lexent.training.checkpoint import (
     model_tensors,
     optimizer_tensors,
     read_checkpoint,
     restore_model,
     restore_optimizer,
 )
-from lexent.coders.log import Log
-from lexent.coders.loop import run_to_end
-from lexent.coders.maxsim import TextCodes, maxsim
-from lexent.coders.pair_states import Side, StateSource, TextStates, TrainedStates, source, trainable
-from lexent.coders.pairs import PairBatch, PairBatches, Pairs
-from lexent.coders.query_weights import QueryWeights
-from lexent.coders.retrieval_model import RetrievalModel, Unsupervised, Weights, document_contrast, unit
-from lexent.coders.teacher import divergence, taught
-from lexent.coders.training import schedule
-from lexent.errors import InputError
+from lexent.training.log import Log
+from lexent.training.loop import run_to_end
+from lexent.training.pair_states import Side, StateSource, TextStates, TrainedStates, source, trainable
+from lexent.training.pairs import PairBatch, PairBatches, Pairs
+from lexent.training.reconstruction.trainer import schedule
+from lexent.training.ssr.maxsim import TextCodes, maxsim
+from lexent.training.ssr.model import RetrievalModel, Unsupervised, Weights, document_contrast, unit
+from lexent.training.ssr.query_weights import QueryWeights
+from lexent.training.ssr.teacher import divergence, taught
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lexent.coders.retrieval_config import RetrievalConfig
-    from lexent.coders.sae import SparseAutoencoder
     from lexent.encoders import Encoder
+    from lexent.sae.autoencoder import SparseAutoencoder
+    from lexent.training.ssr.config import RetrievalConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,7 @@ class Coder:
             self.dead = torch.nonzero(self.last_fired < step - dead_after).flatten()
 
     def exported(self, bits: int) -> SparseAutoencoder:
+        """The autoencoder as it is saved."""
         config = self.start.config
         sae = self.model.exported(
             k=self.k,
@@ -123,8 +124,10 @@ class PairTrainer:
         whole: SparseAutoencoder | None = None,
         folder: Path | None = None,
     ) -> None:
-        """tokens, whole: where the autoencoders start. folder: where checkpoints and metrics go; an existing
-        checkpoint of the same run is continued.
+        """Set up the run, or continue it from its checkpoint.
+
+        tokens, whole: where the autoencoders start. folder: where checkpoints and metrics go; an existing checkpoint of
+        the same run is continued.
         """
         self.encoder, self.pairs, self.config, self.folder = encoder, pairs, config, folder
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -173,6 +176,7 @@ class PairTrainer:
         return {**asdict(self.config), **facts, **starts}
 
     def tensors(self) -> dict[str, torch.Tensor]:
+        """All tensors of the state of the run, for a checkpoint."""
         found = {**optimizer_tensors(self.optimizer), "idf": self.weights.idf}
         for name, coder in self.coders.items():
             found |= model_tensors(coder.model, name=name)
@@ -180,9 +184,11 @@ class PairTrainer:
         return found if self.learner is None else found | model_tensors(self.learner, name="encoder")
 
     def counters(self) -> dict[str, float]:
+        """All numbers of the state of the run, for a checkpoint."""
         return {"step": self.step}
 
     def restore(self, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
+        """Take up the state of a checkpoint."""
         restore_optimizer(self.optimizer, tensors)
         for name, coder in self.coders.items():
             restore_model(coder.model, tensors, name=name)
@@ -198,12 +204,19 @@ class PairTrainer:
     def run(
         self, *, checkpoint_every: float = 120.0, progress: Callable[[PairProgress], None] | None = None
     ) -> PairProgress:
-        """Train to the end; what was measured last. Checkpoints are written at the end, and before it at most one in
-        checkpoint_every seconds.
+        """Train to the end; what was measured last.
+
+        Checkpoints are written at the end, and before it at most one in checkpoint_every seconds.
         """
         return run_to_end(self, checkpoint_every=checkpoint_every, progress=progress)
 
+    @property
+    def lr(self) -> float:
+        """Peak learning rate."""
+        return self.config.lr
+
     def advance(self) -> Callable[[float], PairProgress]:
+        """One step; the result reports progress for a given share of the run."""
         return partial(self._progress, *self._step())
 
     def _step(self) -> tuple[dict[str, Outcome], PairBatch]:
@@ -214,7 +227,7 @@ class PairTrainer:
         queries, documents = (side.of(places) for side, places in zip(self.sources(), _places(batch), strict=True))
         found = {name: self._outcome(name, queries, documents, batch) for name in self.coders}
         for group in self.optimizer.param_groups:
-            group["lr"] = group["peak"] * schedule(share, warm_up=config.warm_up)
+            group["lr"] = group["peak"] * schedule(share, warm_up=config.warm_up_of(self.steps))
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(torch.stack([outcome.total for outcome in found.values()]).sum())
         for coder in self.coders.values():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from lexent.errors import InputError
+from lexent.training.paper_settings import Difference, warm_up_share
 
 Start = Literal["states", "random"]
 Loss = Literal["contrast", "hinge"]
@@ -31,7 +32,9 @@ class WinnerConfig:
     mask: float = 0.7
     """Share of a unit's inputs that are fixed at 0; units of a group have the same live inputs."""
     groups: int = 64
-    """Groups of units, each with live inputs of its own."""
+    """Groups of units, each with live inputs of its own; as many as units for inputs of its own for each."""
+    unit_rows: bool = True
+    """Keep the weights of each unit at length 1, so that none wins by its length."""
     start: Start = "states"
     """Where units start: states at the states of random tokens, random at random directions."""
     rank: int | None = 16
@@ -62,8 +65,10 @@ class WinnerConfig:
     """AdamW's weight decay."""
     warm_up: float = 0.05
     """Share of the steps with a rising learning rate."""
-    clip: float = 1.0
-    """Largest norm of the gradient."""
+    warm_up_steps: int | None = None
+    """Steps with a rising learning rate, in place of the share; at most half of the run."""
+    clip: float | None = 1.0
+    """Largest norm of the gradient; none leaves it as it is."""
     hard: int = 1
     """Mined negatives of each pair that take part in a step, drawn anew each time."""
     balance: float | None = 0.3
@@ -89,14 +94,15 @@ class WinnerConfig:
         _check(self.loss in get_args(Loss), "loss", self.loss, ", ".join(get_args(Loss)))
         _check(self.rank is None or self.rank >= 0, "rank", self.rank, "0 or more, or none")
         _check(0 <= self.binary <= 1, "binary", self.binary, "from 0 to 1")
-        for name in ("query_k", "query_cap", "document_cap", "steps"):
+        for name in ("query_k", "query_cap", "document_cap", "steps", "warm_up_steps"):
             given = getattr(self, name)
             _check(given is None or given >= 1, name, given, "1 or more, or none")
         _check(self.batch >= 2, "batch", self.batch, "2 or more")
         for name in ("query_tokens", "document_tokens", "dead_after"):
             _check(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        for name in ("lr", "temperature", "epochs", "clip", "margin"):
+        for name in ("lr", "temperature", "epochs", "margin"):
             _check(getattr(self, name) > 0, name, getattr(self, name), "above 0")
+        _check(self.clip is None or self.clip > 0, "clip", self.clip, "above 0, or none")
         for name in ("hard", "revive_every", "weight_decay", "encoder_lr", "boost", "seed"):
             _check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         _check(self.balance is None or self.balance >= 0, "balance", self.balance, "0 or more, or none")
@@ -104,15 +110,48 @@ class WinnerConfig:
 
     @staticmethod
     def paper(**settings: Any) -> WinnerConfig:
-        """The settings of the paper: all of the encoder learns, slowly, by a hinge over the documents of the batch."""
-        return WinnerConfig(**{**PAPER, **settings})
+        """The settings of the paper, where it gives them; `DIFFERS` lists what is otherwise all the same.
+
+        All of the encoder learns, slowly, by a hinge over the documents of the batch; each unit has its own mask.
+        """
+        units = settings.get("d_sae", WinnerConfig.__dataclass_fields__["d_sae"].default)
+        return WinnerConfig(**{**PAPER, "groups": units, **settings})
+
+    def warm_up_of(self, steps: int) -> float:
+        """The share of a run of so many steps that has a rising learning rate."""
+        return warm_up_share(self.warm_up, self.warm_up_steps, of=steps)
 
 
 PAPER: dict[str, Any] = {
     "start": "random", "rank": None, "loss": "hinge", "binary": 0.0, "query_cap": None, "document_cap": None,
-    "boost": 0.0, "lr": 5e-6, "encoder_lr": 5e-6, "hard": 0, "balance": None, "revive_every": 0,
+    "boost": 0.0, "lr": 5e-6, "encoder_lr": 5e-6, "hard": 0, "balance": None, "revive_every": 0, "unit_rows": False,
+    "clip": None, "warm_up_steps": 2000,
 }  # fmt: skip
-"""What differs from our defaults."""
+"""The paper's settings that are not our defaults; also as many groups as units."""
+
+DIFFERS = (
+    Difference(
+        "encoder",
+        "BERT-base, 12 layers, 768 wide",
+        "the one that --encoder names, 6 layers and 384 wide by default",
+    ),
+    Difference(
+        "pairs",
+        "a quarter of the 39.8 million small triples of MS MARCO, 311,000 steps",
+        "one pass over those that --pairs names (--steps 311000 for as many steps)",
+    ),
+    Difference("buckets", "layers 2, 4, 6, 8, 10 and 12", "the last layer; with 12 layers give --layers 2,4,6,8,10,12"),
+    Difference("warm-up", "2,000 steps", "2,000 steps, at most half of the run"),
+    Difference("start of the units", "not given", "normal, with a variance of 2 over a unit's live inputs"),
+    Difference("values below 0", "not mentioned", "count as 0 before the maximum over tokens is taken"),
+    Difference("dropout", "not mentioned", "off, so that a run can be repeated"),
+    Difference(
+        "search",
+        "80 winners a token, a query's 100 strongest",
+        "the recipe uhd has 20 and 16 winners; index with --sae-k 80 --query-k 80 --query-cap 100",
+    ),
+)
+"""What --paper does otherwise than the paper."""
 
 
 def _check(good: bool, name: str, given: object, allowed: str) -> None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from lexent.coders.retrieval_model import document_contrast
+from lexent.training.ssr.model import document_contrast
 
 if TYPE_CHECKING:
-    from lexent.coders.pairs import PairBatch
-    from lexent.coders.winner_config import WinnerConfig
+    from lexent.training.pairs import PairBatch
+    from lexent.training.uhd.config import WinnerConfig
 
 
 class Scores(NamedTuple):

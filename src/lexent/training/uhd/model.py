@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,17 +10,18 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lexent.coders.sae import SparseAutoencoder
-from lexent.coders.sae_config import SAEConfig, groups_of
-from lexent.coders.sparse import selected_products
-from lexent.coders.topk import top_latents
+from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.sae.config import SAEConfig, groups_of
+from lexent.sae.top_latents import top_latents
+from lexent.training.reconstruction.model import check_weights
+from lexent.training.sparse_products import selected_products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lexent.coders.winner_config import WinnerConfig
+    from lexent.training.uhd.config import WinnerConfig
 
-WIDE = 2**28
+MAX_PREACTIVATIONS = 2**28
 """Pre-activations that are held at a time."""
 
 
@@ -47,8 +49,9 @@ class Bucket(nn.Module):
         self.register_buffer("group", group, persistent=False)
         self.live = live
         generator = torch.Generator().manual_seed(seed)
-        rows = torch.randn(config.d_sae, d_in, generator=generator)
-        self.W = nn.Parameter(F.normalize(rows * keep[group], dim=1))
+        self.unit_rows = config.unit_rows
+        rows = torch.randn(config.d_sae, d_in, generator=generator) * keep[group]
+        self.W = nn.Parameter(F.normalize(rows, dim=1) if config.unit_rows else rows * math.sqrt(2 / live.shape[1]))
         self.b = nn.Parameter(torch.zeros(config.d_sae))
 
     def mask(self, rows: torch.Tensor, units: torch.Tensor | None = None) -> torch.Tensor:
@@ -65,8 +68,9 @@ class Bucket(nn.Module):
 
     @torch.no_grad()
     def restrain(self) -> None:
-        """After a step: masked weights are 0 again and rows of length 1, so that no unit wins by its length."""
-        self.W.copy_(F.normalize(self.mask(self.W), dim=1))
+        """After a step: masked weights are 0 again, and rows of length 1 where no unit may win by its length."""
+        rows = self.mask(self.W)
+        self.W.copy_(F.normalize(rows, dim=1) if self.unit_rows else rows)
 
     @torch.no_grad()
     def boost(self, wins: torch.Tensor, *, step: torch.Tensor) -> None:
@@ -77,7 +81,7 @@ class Bucket(nn.Module):
     @torch.no_grad()
     def select(self, x: torch.Tensor, k: int) -> torch.Tensor:
         """int64[n, k]: the winners of each state, strongest first."""
-        step = max(1, WIDE // len(self.W))
+        step = max(1, MAX_PREACTIVATIONS // len(self.W))
         rows, bias = self.W.to(x.dtype), self.b.to(x.dtype)  # once, not once a part
         parts = [top_latents(F.linear(x[at : at + step], rows, bias), k) for at in range(0, len(x), step)]
         return torch.cat(parts) if parts else torch.empty(0, k, dtype=torch.long, device=x.device)
@@ -115,6 +119,8 @@ def active(pooled: torch.Tensor) -> torch.Tensor:
 
 def exported(buckets: list[Bucket], config: WinnerConfig) -> SparseAutoencoder:
     """All buckets in one: the units of bucket j are numbered from j * d_sae on, and read the j-th part of a state."""
+    for bucket in buckets:
+        check_weights(bucket)
     width = buckets[0].W.shape[1]
     found = SAEConfig(
         width * len(buckets),

@@ -9,17 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lexent.artifact import check_target, disk_errors
-from lexent.encoders.encoder import DEFAULT, load
+from lexent.encoders.buckets import BucketEncoder, BucketParts
+from lexent.encoders.encoder import DEFAULT
 from lexent.errors import InputError
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
-from lexent.lexicon.train import Report, card
+from lexent.models import load_encoder
+from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.training.reconstruction.train import Report, card
+from lexent.training.uhd.config import WinnerConfig
 
 if TYPE_CHECKING:
-    from lexent.coders.pairs import Pairs
-    from lexent.coders.sae import SparseAutoencoder
-    from lexent.coders.winner_config import WinnerConfig
-    from lexent.coders.winner_training import WinnerProgress
     from lexent.encoders.buckets import Copy
+    from lexent.sae.autoencoder import SparseAutoencoder
+    from lexent.training.pairs import Pairs
+    from lexent.training.uhd.config import WinnerConfig
+    from lexent.training.uhd.trainer import WinnerProgress
 
 NAMED_BY = 8
 """Winners of a token that it gives its word to: the last of eighty have little to do with it."""
@@ -44,17 +48,15 @@ def train_uhd(
     encoder of its own; joint: all at once, with one copy for all. texts: what units are named on, beside the queries. A
     run that is stopped goes on from its last checkpoint when the same call is made again.
     """
-    from lexent.coders.winner_config import WinnerConfig
-    from lexent.coders.winner_training import WinnerTrainer
-    from lexent.encoders.buckets import BucketEncoder, BucketParts
     from lexent.lexicon.naming import named_lexicon
+    from lexent.training.uhd.trainer import WinnerTrainer
 
     out, config = Path(out), config or WinnerConfig()
     check_target(out, kind="lexicon", overwrite=overwrite)
     held = [text for text in texts if text.strip()]
     if not held:
         raise InputError("there is no text to name concepts on; give files with prose: lexent train TEXTS --out DIR")
-    model: Any = load(encoder)
+    model: Any = load_encoder(encoder)
     folder = out.with_name(out.name + ".training")
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -96,19 +98,17 @@ def train_uhd(
 def _reporter(progress: Report | None, place: int, total: int) -> Callable[[WinnerProgress], None]:
     """Tells of the bucket at that place among all."""
 
-    def told(now: WinnerProgress) -> None:
+    def report(now: WinnerProgress) -> None:
         if progress is not None:
             both = f"accuracy {now.accuracy:.1%}, by counts {now.binary_accuracy:.1%}"
             progress("pairs", (place + now.done) / total, f"{both}, dead {now.dead:.1%}, {now.rate:,.0f} pairs/s")
 
-    return told
+    return report
 
 
 def joined(units: list[SparseAutoencoder]) -> SparseAutoencoder:
     """Buckets that were trained apart as one: of equal sizes, numbered one after the other."""
     import numpy as np
-
-    from lexent.coders.sae import SparseAutoencoder
 
     if len(units) == 1:
         return units[0]

@@ -13,31 +13,33 @@ import torch
 from torch.nn import functional as F
 
 from lexent.artifact import disk_errors
-from lexent.coders.checkpoint import (
+from lexent.encoders import patches
+from lexent.encoders.buckets import Copy
+from lexent.encoders.encoder import check_finite
+from lexent.encoders.sentence import half_precision
+from lexent.errors import InputError
+from lexent.training.checkpoint import (
     model_tensors,
     optimizer_tensors,
     read_checkpoint,
     restore_model,
     restore_optimizer,
 )
-from lexent.coders.log import Log
-from lexent.coders.loop import run_to_end
-from lexent.coders.pairs import PairBatches, Pairs
-from lexent.coders.retrieval import accuracy
-from lexent.coders.winner_loss import Scores, loss_of
-from lexent.coders.winners import Bucket, active, capped, exported, max_pooled
-from lexent.encoders import patches
-from lexent.encoders.buckets import Copy
-from lexent.encoders.sentence import half_precision
-from lexent.errors import InputError
+from lexent.training.log import Log
+from lexent.training.loop import run_to_end
+from lexent.training.pairs import PairBatches, Pairs
+from lexent.training.ssr.trainer import accuracy
+from lexent.training.uhd.loss import Scores, loss_of
+from lexent.training.uhd.model import Bucket, active, capped, exported, max_pooled
+from lexent.types import States
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lexent.coders.pairs import PairBatch
-    from lexent.coders.sae import SparseAutoencoder
-    from lexent.coders.winner_config import WinnerConfig
     from lexent.encoders.sentence import SentenceEncoder
+    from lexent.sae.autoencoder import SparseAutoencoder
+    from lexent.training.pairs import PairBatch
+    from lexent.training.uhd.config import WinnerConfig
     from lexent.types import Kind
 
 
@@ -121,6 +123,7 @@ class WinnerTrainer:
         return {**asdict(self.config), **facts}
 
     def tensors(self) -> dict[str, torch.Tensor]:
+        """All tensors of the state of the run, for a checkpoint."""
         learned = {name: one for name, one in self.learner.named_parameters() if one.requires_grad}
         return {
             **optimizer_tensors(self.optimizer),
@@ -130,9 +133,11 @@ class WinnerTrainer:
         }
 
     def counters(self) -> dict[str, float]:
+        """All numbers of the state of the run, for a checkpoint."""
         return {"step": self.step}
 
     def restore(self, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
+        """Take up the state of a checkpoint."""
         restore_optimizer(self.optimizer, tensors)
         restore_model(self.model, tensors, name="buckets")
         with torch.no_grad():
@@ -147,18 +152,25 @@ class WinnerTrainer:
     def run(
         self, *, checkpoint_every: float = 120.0, progress: Callable[[WinnerProgress], None] | None = None
     ) -> WinnerProgress:
-        """Train to the end; what was measured last. Checkpoints are written at the end, and before it at most one in
-        checkpoint_every seconds.
+        """Train to the end; what was measured last.
+
+        Checkpoints are written at the end, and before it at most one in checkpoint_every seconds.
         """
         return run_to_end(self, checkpoint_every=checkpoint_every, progress=progress)
 
+    @property
+    def lr(self) -> float:
+        """Peak learning rate."""
+        return self.config.lr
+
     def advance(self) -> Callable[[float], WinnerProgress]:
+        """One step; the result reports progress for a given share of the run."""
         return partial(self._progress, *self._step())
 
     def _step(self) -> tuple[torch.Tensor, Scores, PairBatch]:
         config, share = self.config, self.step / self.steps
         for group in self.optimizer.param_groups:
-            group["lr"] = group["peak"] * linear(share, warm_up=config.warm_up)
+            group["lr"] = group["peak"] * linear(share, warm_up=config.warm_up_of(self.steps))
         batch = self.batches.at(self.step)
         queries = self.pooled(self.pairs.queries, batch.queries, "query")
         documents = self.pooled(self.pairs.documents, batch.documents, "document")
@@ -166,8 +178,9 @@ class WinnerTrainer:
         loss = loss_of(scores, batch, config)
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
-        for group in self.optimizer.param_groups:
-            torch.nn.utils.clip_grad_norm_(group["params"], config.clip)
+        if config.clip is not None:
+            for group in self.optimizer.param_groups:
+                torch.nn.utils.clip_grad_norm_(group["params"], config.clip)
         self.optimizer.step()
         self.step += 1
         for place, bucket in enumerate(self.buckets):
@@ -211,7 +224,11 @@ class WinnerTrainer:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
             layers = model(**inputs, output_hidden_states=True).hidden_states
         owners = torch.arange(len(texts), device=self.device).repeat_interleave(kept.sum(dim=1))
-        return [layers[layer].float()[kept] for layer in self.layers], owners
+        found = [layers[layer].float()[kept] for layer in self.layers]
+        offsets = np.concatenate([[0], np.cumsum(kept.sum(dim=1).cpu().numpy())])
+        for rows in found:
+            check_finite(States(rows.detach(), offsets), texts, encoder=self.encoder.id)
+        return found, owners
 
     def scores(self, queries: list[Pooled], documents: list[Pooled]) -> Scores:
         """Cosines of queries and documents, and cosines of which units are active: the mean over the buckets."""

@@ -1,0 +1,1 @@
+"""lexent adapt: a file a verb."""

@@ -1,0 +1,1 @@
+"""lexent concepts: a file a verb."""

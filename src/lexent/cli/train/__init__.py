@@ -1,0 +1,1 @@
+"""lexent train: a file a kind of training."""

@@ -1,0 +1,1 @@
+"""Forward indexes: what a segment keeps for each document beside the posting lists."""

@@ -1,0 +1,1 @@
+"""Posting lists of a chunk of documents: how they are packed, quantised and read."""

@@ -1,0 +1,83 @@
+"""Encoders and lexicons by name: loaded from what a caller gave, and named so that they are found again."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from lexent import adapters, arguments
+from lexent import lexicon as lexicons
+from lexent.adapters.encoder import AdaptedEncoder
+from lexent.artifact import is_kind
+from lexent.encoders import DEFAULT, Encoder, SentenceEncoder, TinyEncoder
+from lexent.encoders.buckets import FOLDER, BucketEncoder
+from lexent.errors import InputError
+from lexent.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from lexent.recipes import Recipe
+
+EncoderLike: TypeAlias = Encoder | str | Path | None
+LexiconLike: TypeAlias = Lexicon | str | Path | None
+"""The thing itself, its name or folder, or None for the embedded default."""
+
+
+def load_encoder(encoder: EncoderLike | Any = None, *, device: str | None = None) -> Encoder:
+    """An encoder from a sentence-transformers id, a local folder, a SentenceTransformer object or an Encoder.
+
+    A folder may also be an adapter's: then it is the adapter's encoder, with the adapter behind it; or that of a
+    lexicon, or a shipped lexicon's name, where its encoder was trained with it. "tiny" is the deterministic encoder of
+    the fast tests. The embedded default where none is given.
+    """
+    arguments.text_or_none("device", device)
+    if encoder is None:
+        encoder = DEFAULT
+    if isinstance(encoder, str | Path):
+        arguments.path("encoder", encoder, allowed="a sentence-transformers id, or a folder")
+        return _by_name(encoder, device=device)
+    if isinstance(encoder, Encoder):
+        return encoder
+    if hasattr(encoder, "tokenizer") and hasattr(encoder, "encode"):
+        # A copy: the caller's model stays in its precision and on its device.
+        return SentenceEncoder(deepcopy(encoder), id=_id_of(encoder), device=device)
+    raise InputError(
+        f"an encoder is a sentence-transformers id, a folder, a SentenceTransformer or a lexent Encoder; "
+        f"given: {type(encoder).__name__}"
+    )
+
+
+def _by_name(name: str | Path, *, device: str | None) -> Encoder:
+    if name == TinyEncoder.id:
+        return TinyEncoder()
+    if is_kind(Path(name), "adapter"):
+        adapter = adapters.load(name)
+        return AdaptedEncoder(load_encoder(adapter.info.encoder_id, device=device), adapter, id=str(name))
+    folder = Path(name) if is_kind(Path(name), "lexicon") else lexicons.shipped().get(str(name))
+    if folder is not None and (folder / FOLDER).is_dir():  # a lexicon that was trained together with its encoder
+        return BucketEncoder.open(folder, id=str(name), device=device)
+    return SentenceEncoder.open(str(name), device=device)
+
+
+def _id_of(model: Any) -> str:
+    card = getattr(model, "model_card_data", None)
+    return str(getattr(card, "base_model", None) or getattr(model, "name_or_path", None) or "sentence-transformer")
+
+
+def load_lexicon(given: LexiconLike, *, recipe: Recipe | None = None) -> Lexicon:
+    """A lexicon by name or folder; where none is given, the shipped one for the recipe."""
+    return lexicons.load(given, recipe=recipe)
+
+
+def encoder_source(encoder: Encoder) -> str:
+    """What loads it from anywhere: its id, or its folder's whole path."""
+    return encoder.id if encoder.id == DEFAULT else _whole(encoder.id)
+
+
+def lexicon_source(given: LexiconLike, lexicon: Lexicon) -> str:
+    """What loads it from anywhere: its name, or its folder's whole path where it was given by one."""
+    return _whole(str(given)) if isinstance(given, str | Path) else lexicon.name
+
+
+def _whole(name: str) -> str:
+    return str(Path(name).absolute()) if Path(name).is_dir() else name

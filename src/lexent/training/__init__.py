@@ -1,0 +1,1 @@
+"""How lexicons are learned: batches, the loop, checkpoints, and a package for each kind of training."""

@@ -1,0 +1,1 @@
+"""Autoencoders that learn to rebuild states (TopK, BatchTopK)."""

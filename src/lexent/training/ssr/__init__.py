@@ -1,0 +1,1 @@
+"""Codes that learn to retrieve by MaxSim (SSR)."""

@@ -1,0 +1,1 @@
+"""Winner-take-all units that learn together with their encoder (UHD)."""

@@ -1,0 +1,305 @@
+"""What README and docs/ show is run: commands, Python, requests to a server, and the files of real indexes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import markdown
+from markdown import ROOT
+
+PAGES = markdown.pages()
+
+
+def topic(number: int) -> tuple[str, str]:
+    titles = ["Statins and dementia", "A mouse model", "Bridges in wind", "Zip archives", "Email habits"]
+    texts = [
+        "In a cohort, statins did not prevent dementia. A randomized trial of cholesterol lowering agreed.",
+        "In mice, lovastatin lowered cholesterol and slowed the loss of memory.",
+        "How suspension bridges carry wind load, and why some of them fell.",
+        "Unpack a zip archive, list its members, and compress a folder.",
+        "People who read email at night sleep less and answer more slowly.",
+    ]
+    return f"{titles[number % 5]} {number}", f"{texts[number % 5]} Study number {number}."
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the docs name."""
+    folder = tmp_path_factory.mktemp("docs")
+    papers = [
+        {"id": f"d{number}", "title": topic(number)[0], "text": topic(number)[1], "year": 2012 + number}
+        for number in range(10)
+    ]
+    for name in ("papers.jsonl", "titled.jsonl"):
+        (folder / name).write_text("".join(json.dumps(paper) + "\n" for paper in papers))
+    rows = [f'n{number},"{topic(number)[0]}","{topic(number)[1]}",{2012 + number},en\n' for number in range(15)]
+    (folder / "notes.csv").write_text("id,title,text,year,lang\n" + "".join(rows[:10]))
+    (folder / "more.csv").write_text("id,title,text,year,lang\n" + "".join(rows[10:]))
+    collection = folder / "scifact"
+    (collection / "qrels").mkdir(parents=True)
+    corpus = [{"_id": paper["id"], "title": paper["title"], "text": paper["text"]} for paper in papers]
+    (collection / "corpus.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in corpus))
+    asked = [
+        "do statins prevent dementia?",
+        "mice and cholesterol",
+        "wind on bridges",
+        "zip a folder",
+        "email and sleep",
+    ]
+    queries = {f"{split}{number}": text for split in ("train", "test") for number, text in enumerate(asked)}
+    (collection / "queries.jsonl").write_text(
+        "".join(json.dumps({"_id": key, "text": f"{text} {key}"}) + "\n" for key, text in queries.items())
+    )
+    for split in ("train", "test"):
+        judged = "".join(f"{split}{number}\td{number}\t1\n" for number in range(5))
+        (collection / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    for name in ("a", "b", "splade"):
+        ranks = [
+            f"test{number} Q0 d{(number + rank) % 10} {rank + 1} {9 - rank} {name}\n"
+            for number in range(5)
+            for rank in range(5)
+        ]
+        (folder / f"{name}.run").write_text("".join(ranks))
+    return folder
+
+
+STAND_INS = {"COLLECTION": "scifact", "C": "scifact", "TEXTS": "papers.jsonl", "DOC_ID": "n3", "OTHER_ID": "n4"}
+"""What stands for the placeholders of the docs."""
+RUN = ("index", "search", "explain", "concepts find", "info", "add", "delete", "retune", "compact", "verify", "fuse")
+"""Verbs that are quick on a few documents. Others are run by tests of their own."""
+
+
+def run_blocks(page: str, desk: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Runs the commands of a page's blocks in their order, and gives what each printed."""
+    from commands import good
+
+    monkeypatch.chdir(desk)
+    printed = {}
+    for command in markdown.commands(ROOT / page, "lexent"):
+        line = " ".join(command.words)
+        quick = (
+            line.startswith(RUN) or "--prepare" in command.words or line.startswith("eval COLLECTION --fuse dense=1")
+        )
+        if command.whole and quick and "--encoder" not in command.words:
+            printed[line] = good(*(STAND_INS.get(word, word) for word in command.words)).stdout
+    return printed
+
+
+def test_commands_of_the_how_to_page_run(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = run_blocks("docs/how-to.md", desk, monkeypatch)
+    assert {line.split()[0] for line in printed} == {verb.split()[0] for verb in RUN} - {"fuse"}
+    explained = printed["search notes.lexent your question -k 5 --explain"]
+    assert re.search(r"^ +[\d.]+ +#\d+ \w+|█ +[\d.]+ +#\d+ ", explained, re.MULTILINE), explained
+    found = printed["search notes.lexent your question --filter year>=2019 --filter lang=en"]
+    assert "Statins" in found or "Bridges" in found or "Email" in found or "Zip" in found
+
+
+def test_commands_of_the_search_page_run(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import lexent
+
+    lexent.index(str(desk / "papers.jsonl"), out=str(desk / "python.lexent"))
+    printed = run_blocks("docs/search.md", desk, monkeypatch)
+    assert len(printed) > 5
+    quoted = next(
+        block.text for block in markdown.split((ROOT / "docs/search.md").read_text())[0] if "raised" in block.text
+    )
+    shape = re.compile(r"^(added|raised) +[+-][\d.]+ +#\d+ .+ from \w", re.MULTILINE)
+    assert shape.search(quoted)
+    assert shape.search(printed["search python.lexent unpack a zip archive --feedback 5"])
+
+
+def test_commands_that_prepare_pairs_run(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = run_blocks("docs/train.md", desk, monkeypatch)
+    assert len(printed) == 1
+    assert (desk / "pairs.npz").is_file()
+
+
+def test_python_of_the_readme_prints_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (code,) = markdown.python(ROOT / "README.md")
+    exec(code, {})
+    blocks, _ = markdown.split((ROOT / "README.md").read_text())
+    shown = next(block.text for block in blocks if block.text.startswith("Lovastatin"))
+    assert capsys.readouterr().out.strip() == shown.strip()
+
+
+def test_python_of_the_how_to_page_runs(
+    tmp_path: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "papers.jsonl").write_text((desk / "papers.jsonl").read_text())
+    monkeypatch.chdir(tmp_path)
+    (code,) = markdown.python(ROOT / "docs/how-to.md")
+    found: dict[str, Any] = {}
+    exec(code.replace("path/to/a/BEIR/folder", str(desk / "scifact")), found)
+    hits = found["hits"]
+    assert hits[0].id in ("d0", "d5")
+    assert sum(part.value for part in hits[0].explain().contributions) == pytest.approx(hits[0].score, abs=1e-5)
+    assert found["report"].systems["latent-terms"]["nDCG@10"] > 0.5
+    assert "Statins and dementia" in capsys.readouterr().out
+
+
+def test_python_of_the_search_page_runs(tmp_path: Path, desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import lexent
+
+    tokens = lexent.index(str(desk / "papers.jsonl"), out=str(tmp_path / "ssr.lexent"), recipe="ssr")
+    whole = lexent.index(str(desk / "papers.jsonl"), out=str(tmp_path / "papers.lexent"))
+    matching, fusing, learning = markdown.python(ROOT / "docs/search.md")
+    found: dict[str, Any] = {"lexent": lexent, "index": tokens}
+    exec(matching, found)
+    assert found["results"].approximate
+    exec(fusing, {"lexent": lexent, "index": whole})
+    found = {"lexent": lexent, "index": whole}
+    exec(learning, found)
+    assert found["results"].added
+    assert re.search(r"^(added|raised) .+ \([-+]?[\d.]+\) from d\d", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_python_of_the_analyses_page_runs(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(desk)
+    (code,) = markdown.python(ROOT / "docs/analyses.md")
+    found: dict[str, Any] = {}
+    exec(code, found)
+    assert found["found"].rows
+
+
+def test_python_of_the_training_page_runs(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not (desk / "pairs.npz").is_file():
+        run_blocks("docs/train.md", desk, monkeypatch)
+    monkeypatch.chdir(desk)
+    (code,) = markdown.python(ROOT / "docs/train.md")
+    small = "RetrievalConfig(steps=2, d_sae=256, k=8, whole_d_sae=64, whole_k=8, pretrain_batch=64, batch=4, k_aux=16)"
+    assert "RetrievalConfig(steps=2000)" in code
+    texts = [json.loads(line)["text"] for line in (desk / "papers.jsonl").read_text().splitlines()]
+    found: dict[str, Any] = {"texts": texts, "Path": Path}
+    exec(code.replace("RetrievalConfig(steps=2000)", small), found)
+    assert 64 < found["lexicon"].size <= 256 + 64
+    assert (desk / "my.lexicon").is_dir()
+
+
+def test_every_block_of_python_is_run_above() -> None:
+    """A page that gets Python gets a test here, or in test_get_started.py."""
+    blocks = {markdown.name(page): len(markdown.python(page)) for page in PAGES if markdown.python(page)}
+    assert blocks == {
+        "README.md": 1,
+        "docs/how-to.md": 1,
+        "docs/get-started.md": 1,  # run by test_get_started.py
+        "docs/search.md": 3,
+        "docs/analyses.md": 1,
+        "docs/train.md": 1,
+    }
+
+
+# --- the server ------------------------------------------------------------------------------------------------------
+
+
+SERVE = ROOT / "docs" / "serve.md"
+
+
+def test_requests_of_the_serving_page_are_answered(tmp_path: Path, desk: Path) -> None:
+    import argparse
+
+    import lexent
+    from serving import serving
+
+    lexent.index(str(desk / "papers.jsonl"), out=str(tmp_path / "papers.lexent"))
+    rows = [json.dumps({"id": f"r{number}", "text": topic(number)[1]}) for number in range(20)]
+    rows[16] = '{"id": "r16", "text": broken'
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows) + "\n")
+    curl = argparse.ArgumentParser()
+    for option in ("-T", "-X", "-d"):
+        curl.add_argument(option, default="")
+    curl.add_argument("-s", action="store_true")
+    curl.add_argument("-H", action="append", default=[])
+    curl.add_argument("url")
+    asked = markdown.commands(SERVE, "curl")
+    assert len(asked) == 2
+    with serving([tmp_path / "papers.lexent"], encoder=None, lexicon=None) as client:
+        for command in asked:
+            given = curl.parse_args(list(command.words))
+            body = (tmp_path / given.T).read_bytes() if given.T else given.d.encode()
+            reply = client.request(
+                given.X or ("POST" if body else "GET"),
+                given.url.removeprefix("localhost:7777"),
+                content=body,
+                headers=dict(header.split(": ", 1) for header in given.H),
+            )
+            assert reply.status_code == 200, reply.text
+            if given.T:
+                quoted = [json.loads(line) for line in SERVE.read_text().splitlines() if line.startswith('{"')]
+                shapes = {tuple(json.loads(line)) for line in reply.text.splitlines()}
+                assert shapes == {tuple(line) for line in quoted}
+                assert json.loads(reply.text.splitlines()[-1])["failed"] == 1
+            else:
+                found = reply.json()
+                assert found["hits"]
+                assert all(hit["metadata"]["year"] >= 2015 for hit in found["hits"] if "metadata" in hit)
+        schema = client.get("/openapi.json").json()
+    check_routes(schema)
+    inline = next(span for span in markdown.spans(SERVE) if "import make" in span)
+    found = {}
+    exec(inline.replace("papers.lexent", str(tmp_path / "papers.lexent")), found)
+    assert callable(found["app"])
+
+
+def check_routes(schema: dict[str, Any]) -> None:
+    """The table of the API: each method and path, and the parameters of the query."""
+    _, prose = markdown.split(SERVE.read_text())
+    rows = re.findall(r"^\| (`.*?) \| .* \|$", prose, re.MULTILINE)
+    assert len(rows) > 10
+    for row in rows:
+        methods, used = [], False
+        for words in (span.split() for span in re.findall(r"`([^`]+)`", row)):
+            named = [word.lower() for word in words if word.isupper()]
+            if named:
+                methods, used = [*([] if used else methods), *named], False
+            for path in (word for word in words if word.startswith(("/", "..."))):
+                used = True
+                for method in methods:
+                    check_route(schema, method, path.replace("...", "/v1/indexes/papers", 1))
+
+
+def check_route(schema: dict[str, Any], method: str, url: str) -> None:
+    path, _, query = url.partition("?")
+    found = [
+        item[method]
+        for pattern, item in schema["paths"].items()
+        if method in item and re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", pattern), path)
+    ]
+    assert found, f"{method} {path} is not in the API"
+    names = {parameter["name"] for operation in found for parameter in operation.get("parameters", [])}
+    asked = {part.split("=")[0] for part in query.split("&") if part}
+    assert asked <= names, f"{method} {path}: {asked}; allowed: {names}"
+
+
+# --- the index on disk -----------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_the_index_lists_its_files(tmp_path: Path) -> None:
+    import small
+    from lexent.lexicon import own_names
+
+    real: set[str] = set()
+    for recipe, extras in (("latent-terms", ("dense", "lexical")), ("ssr", ()), ("uhd", ())):
+        folder = tmp_path / f"{recipe}.lexent"
+        index = small.build(folder, recipe=recipe, extras=extras)
+        index.delete(["d1"])
+        own_names.write(folder, index.lexicon, {3: "a name"})
+        real |= {path.name for path in folder.rglob("*") if path.is_file()}
+    text = (ROOT / "docs/index.md").read_text()
+    tree = next(block.text for block in markdown.split(text)[0] if "manifest.json" in block.text)
+    listed = set(re.findall(r"(?<![\w/])([\w*-]+\.(?:json|lock|sqlite|npy))", tree))
+    arrays = re.findall(r"^\| (`[a-z`, ]+) \| .*\| [\d (].*\|$", text, re.MULTILINE)
+    of_tokens = {name for row in arrays for name in re.findall(r"`(\w+)`", row)}
+    listed = listed - {"tokens-*.npy"} | {f"tokens-{name}.npy" for name in of_tokens}
+
+    def numbered(names: set[str]) -> set[str]:
+        return {re.sub(r"-\d+", "-N", name) for name in names}
+
+    assert numbered(listed) == numbered(real)
