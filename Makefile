@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow check coverage docs wheel smoke hooks bench bench-index bench-growth bench-serve bench-maxsim bench-uhd bench-adapt install clean
+.PHONY: demo test test-slow mutants check coverage docs wheel smoke hooks bench bench-index bench-growth bench-serve bench-maxsim bench-uhd bench-adapt install clean
 
 install: $(VENV)/.installed
 
@@ -24,6 +24,10 @@ test: install
 
 test-slow: install
 	$(BIN)/python -m pytest -m slow
+
+# Breaks each fast path in a copy of the package and expects a test to fail. ARGS: words of the names of mutants.
+mutants: install
+	$(BIN)/python tests/mutants.py $(ARGS)
 
 check: install
 	$(BIN)/ruff check
