@@ -259,12 +259,12 @@ class Race:
         from benchmarks.exhaustive import Truth
         from benchmarks.vectors import Query
 
-        searcher, right = self.lexent.searcher, 0
-        weighted = [searcher.query_weights(query.vectors).of(0) for query in workload.queries]
+        scorer, right = self.lexent.document_scorer, 0
+        weighted = [scorer.query_weights(query.vectors).of(0) for query in workload.queries]
         truth = Truth(rows, columns, [Query(*pair) for pair in weighted], workload.k)
         search = self.lexent.searching(workload.queries, workload.k)
         for number, (ids, weights) in enumerate(weighted):
-            answer, (scores, matched) = search(number), searcher.scores(ids, weights)
+            answer, (scores, matched) = search(number), scorer.scores(ids, weights)
             last = np.partition(scores, -workload.k)[-workload.k]
             hits = np.flatnonzero(matched & (scores >= last))
             best = hits[np.lexsort((hits, -scores[hits]))][: workload.k]

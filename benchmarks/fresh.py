@@ -72,28 +72,28 @@ def open_(vectors: Path, folder: Path, n_queries: int = 1) -> dict[str, Any]:
     from benchmarks.timing import Times, ask
     from benchmarks.vectors import RECIPE, SIZE, load_queries
     from lexent.indexing.segment import Segment
-    from lexent.search.searcher import Searcher
+    from lexent.search.document_scorer import DocumentScorer
 
     queries = [query.vectors for query in load_queries(vectors)[:n_queries]]
     known = json.loads((folder / NOTE).read_text())
     for path in folder.iterdir():
         forget(path)
     began = time.perf_counter()
-    searcher = Searcher([Segment.open(folder, size=SIZE, **known)], RECIPE, size=SIZE)
+    scorer = DocumentScorer([Segment.open(folder, size=SIZE, **known)], RECIPE, size=SIZE)
     opened = time.perf_counter()
-    searcher.top(queries[0], 10, threads=1)
+    scorer.top(queries[0], 10, threads=1)
     answered = time.perf_counter()
     report: dict[str, Any] = {"open_ms": (opened - began) * 1e3, "first_ms": (answered - opened) * 1e3}
-    segment = searcher.segments[0]
+    segment = scorer.segments[0]
     report |= {"postings": segment.n_postings, "mapped": segment.bytes + segment.n_documents}
     if n_queries > 1:
-        passes = [ask(lambda number: searcher.top(queries[number], 10, threads=1), n_queries) for _ in range(4)]
+        passes = [ask(lambda number: scorer.top(queries[number], 10, threads=1), n_queries) for _ in range(4)]
         report["cold"] = Times.of(passes[:1]).as_dict()
         report["warm"] = Times.of(passes[1:]).as_dict()
         report["peak_memory"] = peak_memory()
-        scores, _ = searcher.scores(*searcher.query_weights(queries[0]).of(0))
+        scores, _ = scorer.scores(*scorer.query_weights(queries[0]).of(0))
         best = np.lexsort((np.arange(len(scores)), -scores))[:10]
-        report["exact"] = bool((searcher.top(queries[0], 10).positions[0] == best).all())
+        report["exact"] = bool((scorer.top(queries[0], 10).positions[0] == best).all())
     return report
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from lexent.evaluation import load, measures
 from lexent.evaluation.runs import Run
 from lexent.evaluation.systems import Bench
+from lexent.search.document_scorer import DocumentScorer
 from lexent.search.feedback import Feedback, Marked, expansions
-from lexent.search.searcher import Searcher
 from lexent.types import SparseVectors
 
 DEPTH = 100
@@ -29,8 +29,8 @@ def main() -> None:
     given = parser.parse_args()
     collection = load(given.collection, split=given.split)
     system = Bench().latent(given.recipe)
-    searcher = system.searcher(collection)
-    weights = searcher.query_weights(system.queries(collection))
+    scorer = system.scorer(collection)
+    weights = scorer.query_weights(system.queries(collection))
     ids = [document.id for document in collection.documents]
     places = {id: place for place, id in enumerate(ids)}
 
@@ -41,15 +41,15 @@ def main() -> None:
         if len(relevant) < 2:
             continue
         one = weights.take(np.array([row]))
-        scores, _ = searcher.scores(*one.of(0))
+        scores, _ = scorer.scores(*one.of(0))
         marked = max(relevant, key=lambda id: (scores[places[id]], -places[id]))
         left[query] = {id: grade for id, grade in relevant.items() if id != marked}
-        runs["plain"][query] = ranking(searcher, one, ids, marked)
+        runs["plain"][query] = ranking(scorer, one, ids, marked)
         for method in ("rocchio", "rm3"):
             learned = next(
-                expansions(searcher, one, Feedback(method, documents=0), marked=Marked(like=(places[marked],)))
+                expansions(scorer, one, Feedback(method, documents=0), marked=Marked(like=(places[marked],)))
             )
-            runs[method][query] = ranking(searcher, learned.query, ids, marked)
+            runs[method][query] = ranking(scorer, learned.query, ids, marked)
 
     wanted = measures.parse("nDCG@10,R@100")
     found = {name: measures.score(left, run, wanted) for name, run in runs.items()}
@@ -64,9 +64,9 @@ def main() -> None:
     print(json.dumps({"collection": collection.name, "split": given.split, "queries": len(left), "systems": report}))
 
 
-def ranking(searcher: Searcher, query: SparseVectors, ids: list[str], marked: str) -> dict[str, float]:
+def ranking(scorer: DocumentScorer, query: SparseVectors, ids: list[str], marked: str) -> dict[str, float]:
     """The documents that a query finds, without the marked one."""
-    best = searcher.top_weighted(query, DEPTH + 1)
+    best = scorer.top_weighted(query, DEPTH + 1)
     pairs = zip(best.positions[0].tolist(), best.scores[0].tolist(), strict=True)
     found = [(ids[place], score) for place, score in pairs if place >= 0 and ids[place] != marked]
     return dict(found[:DEPTH])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.maxsim_data import Collection, TokenStates
-from lexent.search.matching import Fast, Mode
+from lexent.search.modes import Fast, Mode
 from lexent.types import Document, Kind, Level, States, Tokens
 
 CHUNK = 256
@@ -97,8 +97,8 @@ class Lexent:
         return {**found, "bytes": sum(sizes.values()) - texts, "text_bytes": texts}
 
     def _opened(self) -> None:
-        view = self.index.view
-        self.matcher: Any = view.matcher
+        searcher = self.index.searcher
+        self.scorer: Any = searcher.maxsim
         self.asked = [self.coded(number) for number in range(len(self.queries))]
 
     def coded(self, number: int) -> Any:
@@ -107,19 +107,19 @@ class Lexent:
         from lexent.search import token_rows
 
         rows = token_rows.represent([self.queries[number]], Pipeline(self.encoder, self.lexicon, self.recipe))
-        return rows[0].query(self.queries[number], self.matcher.searcher)
+        return rows[0].query(self.queries[number], self.scorer.document_scorer)
 
     def searching(self, settings: dict[str, int] | None, k: int) -> Any:
         """A search by the number of a query: with some settings of the fast mode, or exact."""
         mode: Mode = "exact" if settings is None else Fast(**settings)
-        return lambda number: self.matcher.top([self.asked[number]], k, mode=mode, threads=1)
+        return lambda number: self.scorer.top([self.asked[number]], k, mode=mode, threads=1)
 
     def ids(self, answer: Any) -> list[int]:
         return [int(place) for place in answer.positions[0] if place >= 0]
 
     def brute(self, number: int, k: int) -> tuple[list[int], list[float]]:
         """The best of all passages, each scored: equation 4, ties in the order of the passages."""
-        scores, hits = self.matcher.scores(self.asked[number])
+        scores, hits = self.scorer.scores(self.asked[number])
         places = np.flatnonzero(hits)
         best = places[np.lexsort((places, -scores[places]))][:k]
         return best.tolist(), scores[best].tolist()
@@ -133,8 +133,8 @@ class Lexent:
         rows = query.rows
         factor = quantisation.row_scale(rows.weights, rows.offsets)
         weights = quantisation.quantise_weights(rows.weights, factor)
-        scores, _ = self.matcher.scores(query)
-        bases, store = self.matcher.searcher.bases, self.matcher.stores[0]
+        scores, _ = self.scorer.scores(query)
+        bases, store = self.scorer.document_scorer.bases, self.scorer.stores[0]
         assert len(bases) == 2, "one segment"
         slow = [
             reference.score(reference.similarities(store, place, rows.ids, weights, rows.offsets)) for place in places

@@ -17,7 +17,7 @@ from lexent.evaluation.runs import Run, from_top
 from lexent.models import load_encoder, load_lexicon
 from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
-from lexent.search.searcher import Searcher
+from lexent.search.document_scorer import DocumentScorer
 from lexent.types import SparseVectors
 from lexent.weighting import bm25, transform
 
@@ -34,8 +34,8 @@ def main() -> None:
     documents = latent.represent(collection.texts, pipeline, kind="document")
     queries = latent.represent(list(collection.queries.values()), pipeline, kind="query")
     queries = transform(queries, power=recipe.power_for("query"), cap=recipe.query_cap)
-    searcher = Searcher.from_vectors(documents, recipe)
-    found = searcher.top(queries, 100)
+    scorer = DocumentScorer.from_vectors(documents, recipe)
+    found = scorer.top(queries, 100)
     plain = by_formula(documents, queries, recipe)
     order = np.argsort(-plain, axis=1, kind="stable")[:, :100]
     runs: dict[str, Run] = {

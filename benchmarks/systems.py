@@ -68,13 +68,13 @@ class Lexent(System):
 
     def open(self) -> None:
         from lexent.indexing.segment import Segment
-        from lexent.search.searcher import Searcher
+        from lexent.search.document_scorer import DocumentScorer
 
         segment = Segment.open(self.folder, size=SIZE, n_documents=self.n_documents, length_units=self.length_units)
-        self.searcher = Searcher([segment], RECIPE, size=SIZE)
+        self.document_scorer = DocumentScorer([segment], RECIPE, size=SIZE)
 
     def searching(self, queries: list[Query], k: int) -> Search:
-        vectors, top = [query.vectors for query in queries], self.searcher.top
+        vectors, top = [query.vectors for query in queries], self.document_scorer.top
         return lambda number: top(vectors[number], k, threads=1)
 
     def ids(self, answer: Any) -> NDArray[np.int64]:
@@ -86,7 +86,7 @@ class Lexent(System):
     @property
     def mapped(self) -> int:
         """All that a query can read, with what is made at the first search."""
-        return sum(segment.bytes + 2 * segment.n_documents for segment in self.searcher.segments)
+        return sum(segment.bytes + 2 * segment.n_documents for segment in self.document_scorer.segments)
 
     def stored(self, baked: Baked) -> Any:
         """The weights that its files stand for, by the slow twin; idf stands on the side of the queries."""
@@ -95,7 +95,7 @@ class Lexent(System):
         from lexent.indexing.segment import Codes
         from lexent.topk import reference
 
-        codes = Codes.concatenate(list(self.searcher.segments[0].unpack()))
+        codes = Codes.concatenate(list(self.document_scorer.segments[0].unpack()))
         return csr_matrix((reference.weights(codes, RECIPE), codes.ids, codes.offsets), shape=(len(codes), SIZE))
 
 

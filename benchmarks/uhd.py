@@ -204,7 +204,7 @@ class Ours:
 
     def open(self, asked: Coded) -> None:
         from lexent.indexing.segment import Segment
-        from lexent.search.searcher import Searcher
+        from lexent.search.document_scorer import DocumentScorer
         from lexent.types import SparseVectors
         from lexent.weighting import as_query
 
@@ -213,19 +213,19 @@ class Ours:
         self.build_s += time.perf_counter() - began
         own: Any = {"n_documents": self.packer.n_documents, "length_units": self.packer.length_units}
         self.segment = Segment.open(self.folder, size=self.size, **own, binary=self.recipe.binary)
-        self.searcher = Searcher([self.segment], self.recipe, size=self.size)
+        self.document_scorer = DocumentScorer([self.segment], self.recipe, size=self.size)
         vectors = as_query(SparseVectors(asked.ids, asked.values, asked.offsets, self.size), self.recipe)
-        weighed = self.searcher.query_weights(vectors)
+        weighed = self.document_scorer.query_weights(vectors)
         self.queries = [weighed.take(np.array([row])) for row in range(len(weighed))]
 
     def __call__(self, number: int) -> Any:
-        return self.searcher.top_weighted(self.queries[number], K, threads=1)
+        return self.document_scorer.top_weighted(self.queries[number], K, threads=1)
 
     def ids(self, number: int) -> list[int]:
         return [int(place) for place in self(number).positions[0] if place >= 0]
 
     def report(self, answers: list[int]) -> dict[str, Any]:
-        touched = [int(self.searcher.df[query.ids].sum()) for query in self.queries]
+        touched = [int(self.document_scorer.df[query.ids].sum()) for query in self.queries]
         return {
             **quality(self.ids, answers),
             "bytes": self.segment.bytes,

@@ -81,5 +81,5 @@ def asked_all(index: Any) -> Any:
             for hit in results:
                 hit.explain()
     query = index.query("yeast dough light")
-    index.searcher.scores(query.ids, -query.weights)
+    index.searcher.document_scorer.scores(query.ids, -query.weights)
     return query

@@ -51,7 +51,7 @@ def state(index: Index) -> dict[str, Any]:
     if there:
         found += index.search_many(QUERIES, k=3, filter={"n": {"gte": 10}})
         found += index.search_many(QUERIES, k=3, filter={"n": {"gte": 10}}, idf_of_subset=True)
-    searcher = index.searcher
+    scorer = index.searcher.document_scorer
     return {
         "documents": [index.document(id) for id in there],
         "concepts": [results.concepts for results in found],
@@ -60,7 +60,7 @@ def state(index: Index) -> dict[str, Any]:
             for results in found
         ],
         "counts": index.manifest.counts.model_dump() if not index._settings else None,
-        "statistics": (len(index), searcher.n_documents, searcher.average_length, searcher.df.tolist()),
+        "statistics": (len(index), scorer.n_documents, scorer.average_length, scorer.df.tolist()),
         "recipe": index.recipe,
     }
 

@@ -84,7 +84,7 @@ def test_the_best_token_is_best(index: Index) -> None:
     """Against products of the codes of all tokens, from the encoder anew."""
 
     def dense(text: str, kind: Any) -> Any:
-        codes = next(index.view.pipeline.coded([text], kind=kind)).codes
+        codes = next(index.searcher.pipeline.coded([text], kind=kind)).codes
         rows = np.zeros((len(codes.ids), index.lexicon.size))
         np.put_along_axis(rows, codes.ids.astype(np.int64), codes.values, axis=1)
         return rows

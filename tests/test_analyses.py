@@ -74,17 +74,17 @@ def dense_rows(found: Latent) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("recipe", [recipes.get("latent-terms"), POOLED, replace(POOLED, query_cap=3)])
 def test_usage_of_concepts_is_counted_by_hand(recipe: Recipe) -> None:
     found = system(recipe)
-    searcher, queries = found.searcher(given()), found.queries(given())
-    used = usage.of_concepts(searcher, queries)
+    scorer, queries = found.scorer(given()), found.queries(given())
+    used = usage.of_concepts(scorer, queries)
     docs, asked = dense_rows(found)
-    asked = asked & (searcher.factors > 0)  # concepts without idf are not searched for
+    asked = asked & (scorer.factors > 0)  # concepts without idf are not searched for
     assert used.flops == pytest.approx(float((asked.mean(0) * docs.mean(0)).sum()))
     pairs = (asked.astype(int) @ docs.astype(int).T).mean()
     assert used.flops == pytest.approx(pairs), "the mean number of concepts that a query and a document share"
     assert used.document_length == pytest.approx(docs.sum(1).mean())
     assert used.query_length == pytest.approx(asked.sum(1).mean())
     assert used.vocabulary == int(docs.any(0).sum())
-    assert used.bytes == searcher.segments[0].bytes
+    assert used.bytes == scorer.segments[0].bytes
 
 
 def test_usage_of_words_is_counted_by_hand() -> None:
@@ -237,8 +237,8 @@ def test_pruning() -> None:
     assert [row.label for row in found.rows] == ["all", "without 10.0%", "without 50.0%"]
     for row in found.rows:
         assert row.values["nDCG@10"] == pytest.approx(alone(system(), row.recipe))
-    searcher = system().searcher(given())
-    kept = np.argsort(-searcher.df, kind="stable")[int(0.5 * np.count_nonzero(searcher.df)) :]
+    scorer = system().scorer(given())
+    kept = np.argsort(-scorer.df, kind="stable")[int(0.5 * np.count_nonzero(scorer.df)) :]
     _, asked = dense_rows(system())
     assert found.rows[2].usage.query_length == pytest.approx(asked[:, kept].sum(1).mean())
     assert found.rows[2].usage.flops < found.rows[0].usage.flops

@@ -19,7 +19,7 @@ from lexent.evaluation.systems import Latent
 from lexent.indexing.postings import binary_postings, quantisation
 from lexent.indexing.segment import MAX_PROBED_DOCUMENTS, Codes, Packer, Segment, Tombstones
 from lexent.recipes import BM25, Recipe, retuned
-from lexent.search.searcher import MAX_ALLOWED_TO_PROBE, Searcher
+from lexent.search.document_scorer import MAX_ALLOWED_TO_PROBE, DocumentScorer
 from lexent.topk import counting, reference
 from lexent.types import SparseVectors
 from lexent.weighting import as_query
@@ -137,7 +137,9 @@ def test_more_than_a_chunk_can_say_is_split(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(binary_postings, "MAX_CHUNK_BYTES", len(whole.arrays["codes"]) // 3)
     split = packed(codes)
     assert len(split.arrays["chunks"]) == 5
-    one, other = (Searcher([segment], RECIPE, size=SIZE).top_weighted(query_vectors, 20) for segment in (whole, split))
+    one, other = (
+        DocumentScorer([segment], RECIPE, size=SIZE).top_weighted(query_vectors, 20) for segment in (whole, split)
+    )
     np.testing.assert_array_equal(one.positions, other.positions)
     np.testing.assert_array_equal(one.scores, other.scores)
 
@@ -167,7 +169,7 @@ def test_a_cap_keeps_the_largest_values() -> None:
 def test_top(seed: int, n: int, k: int, chunk: int, weights: int) -> None:
     """Counts, and weights that differ: a few, as of buckets and by steering, or all."""
     codes, query_vectors = binary(seed, n), alike(queries(seed, 4, SIZE), weights)
-    found = Searcher([packed(codes, chunk=chunk)], RECIPE, size=SIZE).top_weighted(query_vectors, k)
+    found = DocumentScorer([packed(codes, chunk=chunk)], RECIPE, size=SIZE).top_weighted(query_vectors, k)
     for row in range(len(query_vectors)):
         same((found.positions[row], found.scores[row]), reference.top(codes, RECIPE, *query_vectors.of(row), k=k))
 
@@ -176,9 +178,9 @@ def test_top(seed: int, n: int, k: int, chunk: int, weights: int) -> None:
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 800), k=st.sampled_from([1, 10, 1000]))
 def test_top_with_negative_weights(seed: int, n: int, k: int) -> None:
     codes, query_vectors = binary(seed, n), queries(seed, 2, SIZE, signs=True)
-    searcher = Searcher([packed(codes)], RECIPE, size=SIZE)
+    scorer = DocumentScorer([packed(codes)], RECIPE, size=SIZE)
     for vectors in (query_vectors, equal(query_vectors, -1.0)):
-        found = searcher.top_weighted(vectors, k)
+        found = scorer.top_weighted(vectors, k)
         for row in range(len(query_vectors)):
             same((found.positions[row], found.scores[row]), reference.top(codes, RECIPE, *vectors.of(row), k=k))
 
@@ -201,20 +203,20 @@ def test_segments_deletions_and_filters(
     dead, allowed = random.random(n) < gone, random.random(n) < share
     masks = [dead[start:stop] for start, stop in pairwise(edges)]
     tombstones = [Tombstones.of(part, mask) if mask.any() else None for part, mask in zip(parts, masks, strict=True)]
-    searcher = Searcher(parts, RECIPE, size=SIZE, tombstones=tombstones)
+    scorer = DocumentScorer(parts, RECIPE, size=SIZE, tombstones=tombstones)
     query_vectors = alike(queries(seed, 3, SIZE), weights)
     some = [allowed[start:stop] for start, stop in pairwise(edges)]
     for found, live in (
-        (searcher.top_weighted(query_vectors, 20), ~dead),
-        (searcher.top_weighted(query_vectors, 20, allowed=some), ~dead & allowed),
+        (scorer.top_weighted(query_vectors, 20), ~dead),
+        (scorer.top_weighted(query_vectors, 20, allowed=some), ~dead & allowed),
     ):
         for row in range(len(query_vectors)):
             expected = reference.top(codes, RECIPE, *query_vectors.of(row), k=20, allowed=live)
             same((found.positions[row], found.scores[row]), expected)
     owners = np.repeat(np.arange(n), np.diff(codes.offsets))
-    np.testing.assert_array_equal(searcher.df, np.bincount(codes.ids[~dead[owners]], minlength=SIZE))
+    np.testing.assert_array_equal(scorer.df, np.bincount(codes.ids[~dead[owners]], minlength=SIZE))
     within = np.bincount(codes.ids[(~dead & allowed)[owners]], minlength=SIZE)
-    np.testing.assert_array_equal(searcher.df_within(np.arange(SIZE, dtype=np.int32), some), within)
+    np.testing.assert_array_equal(scorer.df_within(np.arange(SIZE, dtype=np.int32), some), within)
 
 
 def test_a_full_chunk_and_one_more() -> None:
@@ -223,7 +225,7 @@ def test_a_full_chunk_and_one_more() -> None:
     segment = packed(codes)
     assert segment.arrays["chunks"][:, 0].tolist() == [0, 65_536, n]
     assert sum(map(len, segment.unpack())) == n
-    found = Searcher([segment], RECIPE, size=SIZE).top_weighted(csr([{0: 1.0}]), 3)
+    found = DocumentScorer([segment], RECIPE, size=SIZE).top_weighted(csr([{0: 1.0}]), 3)
     assert found.positions[0].tolist() == [0, 1, 2]
 
 
@@ -233,17 +235,17 @@ def test_queries_of_many_concepts(length: int) -> None:
     size, codes = 700, binary(5, 2000, 700)
     every = csr([dict.fromkeys(range(size), 1.0)], size=size)
     codes = Codes.concatenate([codes, Codes.of(every, RECIPE)])
-    searcher = Searcher([packed(codes, size=size)], RECIPE, size=size)
+    scorer = DocumentScorer([packed(codes, size=size)], RECIPE, size=size)
     query_vectors = csr([dict.fromkeys(range(length), 1.0)], size=size)
     for k in (1, 10, 500):
-        found = searcher.top_weighted(query_vectors, k)
+        found = scorer.top_weighted(query_vectors, k)
         assert (found.positions[0, 0], found.scores[0, 0]) == (2000, length)
         same((found.positions[0], found.scores[0]), reference.top(codes, RECIPE, *query_vectors.of(0), k=k))
 
 
 def test_equal_counts_stand_in_the_order_of_the_documents() -> None:
     codes = Codes.of(csr([{1: 1.0, 2: 1.0}, {1: 1.0}, {2: 1.0, 3: 1.0}] * 400), RECIPE)
-    found = Searcher([packed(codes, chunk=100)], RECIPE, size=SIZE).top_weighted(csr([{2: 1.0, 3: 1.0}]), 402)
+    found = DocumentScorer([packed(codes, chunk=100)], RECIPE, size=SIZE).top_weighted(csr([{2: 1.0, 3: 1.0}]), 402)
     assert found.positions[0].tolist() == [*range(2, 1200, 3), 0, 3]
 
 
@@ -251,14 +253,14 @@ def test_equal_counts_stand_in_the_order_of_the_documents() -> None:
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 500))
 def test_contributions_sum_to_the_score(seed: int, n: int) -> None:
     codes, query_vectors = binary(seed, n), queries(seed, 1, SIZE, signs=seed % 2 == 0)
-    searcher = Searcher([packed(codes, chunk=100)], RECIPE, size=SIZE)
+    scorer = DocumentScorer([packed(codes, chunk=100)], RECIPE, size=SIZE)
     for vectors in (query_vectors, equal(query_vectors, 1.0)):
-        scores, matched = searcher.scores(*vectors.of(0))
+        scores, matched = scorer.scores(*vectors.of(0))
         expected, expected_matched = reference.scores(codes, RECIPE, *vectors.of(0))
         np.testing.assert_array_equal(scores, expected)
         np.testing.assert_array_equal(matched, expected_matched)
         for position in range(0, n, 17):
-            weights, values = searcher.contributions(position, *vectors.of(0))
+            weights, values = scorer.contributions(position, *vectors.of(0))
             assert values.sum() == scores[position]
             assert set(weights.tolist()) <= {0.0, 1.0}
 
@@ -279,7 +281,9 @@ def test_few_allowed_documents_are_scored_one_by_one() -> None:
     codes, query_vectors = binary(4, 2000), equal(queries(4, 1, SIZE))
     allowed = np.zeros(2000, np.bool_)
     allowed[np.random.default_rng(0).permutation(2000)[:MAX_ALLOWED_TO_PROBE]] = True
-    found = Searcher([packed(codes, chunk=300)], RECIPE, size=SIZE).top_weighted(query_vectors, 10, allowed=[allowed])
+    found = DocumentScorer([packed(codes, chunk=300)], RECIPE, size=SIZE).top_weighted(
+        query_vectors, 10, allowed=[allowed]
+    )
     same(
         (found.positions[0], found.scores[0]), reference.top(codes, RECIPE, *query_vectors.of(0), k=10, allowed=allowed)
     )
@@ -301,15 +305,15 @@ def test_hostile_arrays_give_an_answer_or_an_error_never_a_crash(seed: int, name
     array.reshape(-1)[some] = random.integers(0, np.iinfo(array.dtype).max, len(some), dtype=array.dtype, endpoint=True)
     array.setflags(write=False)
     hostile = Segment({**segment.arrays, name: array}, 200)
-    searcher, query_vectors = Searcher([hostile], RECIPE, size=200), queries(seed, 2, 200)
+    scorer, query_vectors = DocumentScorer([hostile], RECIPE, size=200), queries(seed, 2, 200)
     few = np.arange(3000) % 100 == 0
     attempts: list[Any] = [
-        lambda: searcher.top_weighted(query_vectors, 10),
-        lambda: searcher.top_weighted(equal(query_vectors), 10),
-        lambda: searcher.top_weighted(alike(query_vectors, 3), 10),
-        lambda: searcher.top_weighted(equal(query_vectors), 10, allowed=[few]),
-        lambda: searcher.scores(*query_vectors.of(0)),
-        lambda: searcher.document_weights(5, query_vectors.of(0)[0]),
+        lambda: scorer.top_weighted(query_vectors, 10),
+        lambda: scorer.top_weighted(equal(query_vectors), 10),
+        lambda: scorer.top_weighted(alike(query_vectors, 3), 10),
+        lambda: scorer.top_weighted(equal(query_vectors), 10, allowed=[few]),
+        lambda: scorer.scores(*query_vectors.of(0)),
+        lambda: scorer.document_weights(5, query_vectors.of(0)[0]),
         lambda: hostile.documents(np.array([5, 1005, 2999])),
         lambda: list(hostile.unpack()),
         lambda: Tombstones.of(hostile, np.ones(3000, np.bool_)),
@@ -317,7 +321,7 @@ def test_hostile_arrays_give_an_answer_or_an_error_never_a_crash(seed: int, name
     for attempt in attempts:
         with suppress(ArtifactError):
             attempt()
-    workspace = searcher._borrow_workspace()
+    workspace = scorer._borrow_workspace()
     assert not workspace.counts_8bit.any()
     assert not workspace.accumulators.any()
 
@@ -327,9 +331,9 @@ def test_a_list_outside_its_chunk_is_refused() -> None:
     far = segment.arrays["records"].copy()
     far[:] = 2**31
     far.setflags(write=False)  # as arrays of segments are
-    searcher = Searcher([replace(segment, arrays={**segment.arrays, "records": far})], RECIPE, size=SIZE)
+    scorer = DocumentScorer([replace(segment, arrays={**segment.arrays, "records": far})], RECIPE, size=SIZE)
     with pytest.raises(ArtifactError, match="lexent index CORPUS"):
-        searcher.top_weighted(equal(queries(1, 1, SIZE)), 2)
+        scorer.top_weighted(equal(queries(1, 1, SIZE)), 2)
 
 
 # --- recipes and whole indexes -----------------------------------------------------------------------------------
@@ -373,9 +377,9 @@ def test_an_index_counts_what_query_and_document_share(tmp_path: Path) -> None:
     results = index.search("yeast dough light", k=40)
     assert len(results.concepts) == 10
     assert {concept.weight for concept in results.concepts} == {1.0}
-    searcher, query = index.searcher, index.query("yeast dough light")
+    scorer, query = index.searcher.document_scorer, index.query("yeast dough light")
     for hit in results:
-        held = searcher.documents([hit.position])
+        held = scorer.documents([hit.position])
         assert hit.score == len(np.intersect1d(held.ids, query.ids))
         assert len(held.ids) <= 12
         explained = hit.explain()

@@ -178,12 +178,12 @@ import numpy as np
 from lexent.indexing.postings import simd
 from lexent.topk import reference
 from test_kernels import RECIPES, SIZE, documents, packed, queries, same
-from lexent.search.searcher import Searcher
+from lexent.search.document_scorer import DocumentScorer
 
 assert not simd.AVX512
 for recipe in RECIPES[:2]:
     codes, query_vectors = documents(5, 3000), queries(5, 4, SIZE)
-    found = Searcher([packed(codes, recipe, chunk=2000)], recipe, size=SIZE).top_weighted(query_vectors, 10)
+    found = DocumentScorer([packed(codes, recipe, chunk=2000)], recipe, size=SIZE).top_weighted(query_vectors, 10)
     for row in range(len(query_vectors)):
         same((found.positions[row], found.scores[row]), reference.top(codes, recipe, *query_vectors.of(row), k=10))
 """

@@ -1,4 +1,4 @@
-"""The cache that views, filters and the server share: bounded, least recently used first, safe under threads."""
+"""The cache that searchers, filters and the server share: bounded, least recently used first, safe under threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import small
 from lexent.bounded_cache import BoundedCache
-from lexent.search import view as views
+from lexent.search import searcher as searchers
 
 THREADS = 4
 
@@ -69,14 +69,14 @@ def test_threads_may_ask_a_view_for_more_queries_than_it_keeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switching: None
 ) -> None:
     """Eviction in one thread while others insert."""
-    monkeypatch.setattr(views, "MAX_CACHED_QUERIES", 8)
+    monkeypatch.setattr(searchers, "MAX_CACHED_QUERIES", 8)
     with small.build(tmp_path / "a", small.documents(4)) as index:
-        view, begin = index.view, threading.Barrier(THREADS)
+        searcher, begin = index.searcher, threading.Barrier(THREADS)
 
         def work(number: int) -> int:
             begin.wait()
             texts = [f"{number} {step % 60}" for step in range(40_000)]
-            return sum(view._remembered([text], lambda text=text: text) == text for text in texts)  # type: ignore[misc]
+            return sum(searcher._remembered([text], lambda text=text: text) == text for text in texts)  # type: ignore[misc]
 
         with ThreadPoolExecutor(THREADS) as pool:
             assert list(pool.map(work, range(THREADS))) == [40_000] * THREADS

@@ -133,7 +133,7 @@ def test_equal_weights_give_what_the_engine_gives(lexicon: Path) -> None:
     for weights in ((1.0, 1.0), (0.33, 1.0), (1.0, 0.0)):
         recipe = RECIPE.having(buckets=weights)
         totals = np.sort(lessons.scores @ np.array(weights, np.float32), axis=1)[:, ::-1]
-        by_engine = trials.searcher(recipe).top(trials.queries(recipe), len(given.documents))
+        by_engine = trials.scorer(recipe).top(trials.queries(recipe), len(given.documents))
         for ours, theirs, places in zip(totals, by_engine.scores, by_engine.positions, strict=True):
             known = theirs[places >= 0]
             assert np.allclose(ours[: len(known)] / ours[0], known / known[0], atol=1e-5)

@@ -21,7 +21,7 @@ from lexent.sae.autoencoder import CONFIG, SparseAutoencoder
 from lexent.sae.calibration import calibrated, rungs
 from lexent.sae.config import SAEConfig
 from lexent.sae.top_latents import top_of_batch
-from lexent.search.searcher import Searcher
+from lexent.search.document_scorer import DocumentScorer
 from lexent.training.reconstruction.model import BatchTopKModel, TopKModel
 from lexent.training.reconstruction.train import split
 from lexent.training.reconstruction.trainer import TrainConfig, Trainer
@@ -302,7 +302,7 @@ def ranking(sae: SparseAutoencoder, *, size: float = 1.0) -> np.ndarray:
     def vectors(n: int, seed: int) -> SparseVectors:
         return pool(sae.encode(states_of(topical(n, size=size, seed=seed))), size=sae.config.d_sae, how="sum")
 
-    found = Searcher.from_vectors(vectors(300, 1), recipe).top(vectors(20, 2), 10)
+    found = DocumentScorer.from_vectors(vectors(300, 1), recipe).top(vectors(20, 2), 10)
     return found.positions
 
 
@@ -408,7 +408,7 @@ def test_scores_are_the_formula() -> None:
         ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(matrix)))])
         return SparseVectors(column.astype(np.int32), matrix[row, column].astype(np.float32), ends, 30)
 
-    found = Searcher.from_vectors(vectors(dense), recipe).top(transform(vectors(queries), power=1.0), 60)
+    found = DocumentScorer.from_vectors(vectors(dense), recipe).top(transform(vectors(queries), power=1.0), 60)
     kept = np.where(dense >= -np.sort(-dense, axis=1)[:, 2:3], dense, 0)
     length = kept.sum(axis=1)
     divisor = 1 - 0.9 + 0.9 * length / length.mean()

@@ -105,7 +105,7 @@ def test_why_gives_the_exact_rank_and_differences_that_sum_to_the_gap(
 
 def test_why_of_a_document_that_shares_nothing(index: Index) -> None:
     concepts = index.search("pawn bishop").concepts
-    document = index.searcher
+    document = index.searcher.document_scorer
     alone = concepts[0].id
     lacking = next(
         position

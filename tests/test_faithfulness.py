@@ -46,7 +46,7 @@ def ones(pairs: Pairs, row: int, kind: str) -> np.ndarray:
 @pytest.mark.parametrize("kind", ["query", "document"])
 def test_a_whole_text_scores_as_it_does_in_a_search(level: Level, kind: str) -> None:
     made = pairs(level)
-    found = made.searcher.top_weighted(made.queries, 1)
+    found = made.document_scorer.top_weighted(made.queries, 1)
     documents, queries = made.states["document"], made.states["query"]
     for row in range(len(made)):
         pair = made.at(row)

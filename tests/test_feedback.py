@@ -110,20 +110,20 @@ def test_a_weight_of_nothing_is_plain_search(index: Index, query: str, feedback:
 def test_the_vectors_of_documents_are_those_of_the_lists(
     request: pytest.FixtureRequest, which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    searcher = request.getfixturevalue(which).searcher
+    scorer = request.getfixturevalue(which).searcher.document_scorer
     order = np.random.default_rng(0).permutation(40)
-    asked = searcher.documents(order)
+    asked = scorer.documents(order)
     monkeypatch.setattr(segments, "MAX_PROBED_DOCUMENTS", 0)
-    unpacked = searcher.documents(order)
-    every = np.arange(searcher.size, dtype=np.int32)
+    unpacked = scorer.documents(order)
+    every = np.arange(scorer.size, dtype=np.int32)
     for row, position in enumerate(order):
-        slow = searcher.document_weights(int(position), every)
+        slow = scorer.document_weights(int(position), every)
         for vectors in (asked, unpacked):
             ids, weights = vectors.of(row)
             assert ids.tolist() == np.flatnonzero(slow).tolist()
             assert weights.tolist() == slow[ids].tolist()
-    assert len(searcher.documents([])) == 0
-    assert searcher.documents([5, 5]).of(0)[0].tolist() == searcher.documents([5]).of(0)[0].tolist()
+    assert len(scorer.documents([])) == 0
+    assert scorer.documents([5, 5]).of(0)[0].tolist() == scorer.documents([5]).of(0)[0].tolist()
 
 
 def test_looking_up_equals_unpacking_in_every_form_of_list() -> None:
@@ -153,10 +153,10 @@ def plain_rocchio(index: Index, query: str, *, feedback: Feedback) -> dict[int, 
     """Written out for positive weights."""
     first = index.search(query, k=feedback.documents)
     own = {concept.id: concept.weight for concept in first.concepts}
-    every, factors = np.arange(96, dtype=np.int32), index.searcher.factors
+    every, factors = np.arange(96, dtype=np.int32), index.searcher.document_scorer.factors
     mean = np.zeros(96)
     for hit, share in zip(first, trust(first, feedback), strict=True):
-        vector = index.searcher.document_weights(hit.position, every) * factors
+        vector = index.searcher.document_scorer.document_weights(hit.position, every) * factors
         mean += share * vector / np.linalg.norm(vector)
     best = sorted(range(96), key=lambda concept: (-mean[concept], concept))[: feedback.concepts]
     scale = feedback.weight * np.linalg.norm(list(own.values())) / np.linalg.norm(mean[best])
@@ -168,13 +168,13 @@ def plain_rocchio(index: Index, query: str, *, feedback: Feedback) -> dict[int, 
 def plain_rm3(index: Index, query: str, *, feedback: Feedback) -> dict[int, float]:
     """The mixture of two distributions, times idf, up to a factor."""
     first = index.search(query, k=feedback.documents)
-    every, factors = np.arange(96, dtype=np.int32), index.searcher.factors
+    every, factors = np.arange(96, dtype=np.int32), index.searcher.document_scorer.factors
     own = np.zeros(96)
     for concept in first.concepts:
         own[concept.id] = concept.weight / factors[concept.id]
     model = np.zeros(96)
     for hit, share in zip(first, trust(first, feedback), strict=True):
-        vector = index.searcher.document_weights(hit.position, every)
+        vector = index.searcher.document_scorer.document_weights(hit.position, every)
         model += share * vector / vector.sum()
     best = sorted(range(96), key=lambda concept: (-model[concept] * factors[concept], concept))[: feedback.concepts]
     kept = np.where(np.isin(every, best), model, 0.0)
@@ -200,7 +200,7 @@ def test_what_was_added_says_where_from(index: Index) -> None:
         assert set(concept.documents) <= set(first)
         for id in first:
             position = index.documents.position(id)
-            has = index.searcher.document_weights(position, np.array([concept.id], np.int32))[0] > 0
+            has = index.searcher.document_scorer.document_weights(position, np.array([concept.id], np.int32))[0] > 0
             assert has == (id in concept.documents)
     new = next(concept for concept in results.added if concept.own == 0)
     assert str(new) == f"added {new.label} ({new.weight:.2f}) from {', '.join(new.documents)}"
@@ -315,11 +315,11 @@ def test_a_query_does_not_learn_from_itself() -> None:
     without = Collection("self", documents[:-1], collection.queries, collection.qrels)
     ours = Expanded(latent, Feedback(documents=1, weight=0.5)).run(collection, depth=5)["q"]
     assert "q" not in ours
-    searcher = latent.searcher(collection)
-    weights = searcher.query_weights(latent.queries(collection))
-    best = searcher.top_weighted(weights, 2).positions[0].tolist()
+    scorer = latent.scorer(collection)
+    weights = scorer.query_weights(latent.queries(collection))
+    best = scorer.top_weighted(weights, 2).positions[0].tolist()
     assert best[0] == 12, "itself"
-    assert best[1] == searcher.top_weighted(weights, 13).positions[0].tolist()[1]
+    assert best[1] == scorer.top_weighted(weights, 13).positions[0].tolist()[1]
     assert without.documents[best[1]].id in ours
 
 

@@ -247,15 +247,15 @@ def test_words_are_found_by_bm25(living: Index) -> None:
     documents = [document for document in small.documents(40) if document.id not in ("d3", "d25")]
     collection = Collection("words", documents, {"q": "gravity light"}, {"q": {"d1": 1}})
     rival = runs.ranked(baselines.bm25(collection, k=40)["q"])
-    side = living.view.lexical()
+    side = living.searcher.lexical()
     query = side.query("gravity light")
-    best = side.searcher.top_weighted(query.vectors(side.searcher.size), 40)
+    best = side.document_scorer.top_weighted(query.vectors(side.document_scorer.size), 40)
     places = best.positions[0][best.positions[0] >= 0].tolist()
     ours = dict(zip(living.documents.ids(places), best.scores[0].tolist(), strict=False))
     assert ours.keys() == dict(rival).keys()
     # A factor of k1 + 1 is left out there, and counts and lengths are kept on a logarithmic scale here.
     assert {id: score / 2.5 for id, score in ours.items()} == pytest.approx(dict(rival), rel=0.03)
-    assert living.view.lexical() is side
+    assert living.searcher.lexical() is side
     assert len(side.query("the of").ids) == 0
 
 
@@ -263,9 +263,9 @@ def test_a_word_counts_as_often_as_it_stands_in_a_text(tmp_path: Path) -> None:
     """BM25 by its formula, for texts of equal length."""
     texts = ["comet dust dust dust", "comet comet dust dust", "comet comet comet dust"]
     with small.build(tmp_path / "a", [Document(str(place), text) for place, text in enumerate(texts)]) as index:
-        side = index.view.lexical()
+        side = index.searcher.lexical()
         query = side.query("comet")
-        found = side.searcher.scores(query.ids, query.weights)[0]
+        found = side.document_scorer.scores(query.ids, query.weights)[0]
     expected = [count * 2.5 / (count + 1.5) * float(query.weights[0]) for count in (1, 2, 3)]
     assert found.tolist() == pytest.approx(expected, rel=0.03)
 

@@ -174,13 +174,13 @@ def test_only_the_package_itself_imports_by_a_text() -> None:
 def test_the_reader_of_imports_sees_back_edges() -> None:
     """Of the kinds there are: at the top, inside a function, relative, and not those for a type checker."""
     code = (
-        "from typing import TYPE_CHECKING\nfrom lexent.search import view\ndef f():\n    import lexent.engine\n"
+        "from typing import TYPE_CHECKING\nfrom lexent.search import searcher\ndef f():\n    import lexent.engine\n"
         "from ..cli import app\nif TYPE_CHECKING:\n    from lexent.build import index\n"
     )
     seen = {target for node in at_run_time(ast.parse(code)) for target in imported("topk.heap", node)}
-    assert {"search.view", "engine", "cli.app"} <= seen
+    assert {"search.searcher", "engine", "cli.app"} <= seen
     assert "build" not in seen
-    assert layer_of(unit_of("search.view")) > layer_of(unit_of("topk.heap"))
+    assert layer_of(unit_of("search.searcher")) > layer_of(unit_of("topk.heap"))
     assert unit_of("indexing.postings.simd") == "indexing.postings"
     assert unit_of("indexing.forward.stores") == "indexing"
     assert cycle_in({"a": ["b"], "b": ["c"], "c": ["b"]}) == ["b", "c", "b"]

@@ -20,7 +20,7 @@ from lexent.engine import Index
 from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError, WriteError
 from lexent.indexing.manifest import stamped, verify
 from lexent.indexing.segment import Segment
-from lexent.search import Searcher
+from lexent.search import DocumentScorer
 from lexent.types import Document
 
 NAMES = "chunks codes df doublings known lengths packed_with records shorts"
@@ -61,9 +61,9 @@ def test_the_index_equals_a_searcher_in_memory(path: Path) -> None:
     recipe, encoder, lexicon = recipes.get("latent-terms"), TinyEncoder(), small.lexicon()
     texts = [document.content for document in small.documents()]
     pooled = Pipeline(encoder, lexicon, recipe).represent(texts, kind="document")
-    searcher = Searcher.from_vectors(pooled, recipe)
+    scorer = DocumentScorer.from_vectors(pooled, recipe)
     asked = Pipeline(encoder, lexicon, recipe).represent(["yeast dough"], kind="query")
-    positions, scores = searcher.top(transform(asked, power=recipe.power_for("query"), cap=recipe.query_cap), 7)
+    positions, scores = scorer.top(transform(asked, power=recipe.power_for("query"), cap=recipe.query_cap), 7)
     hits = reopened(path).search("yeast dough", k=7)
     assert [hit.id for hit in hits] == [f"d{position}" for position in positions[0]]
     assert [hit.score for hit in hits] == scores[0].tolist()

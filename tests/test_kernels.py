@@ -17,7 +17,7 @@ from lexent.errors import ArtifactError, InputError
 from lexent.indexing.postings import quantisation
 from lexent.indexing.segment import Codes, Packer, Segment, Tombstones
 from lexent.recipes import BM25, Recipe
-from lexent.search.searcher import MAX_ALLOWED_TO_PROBE, QUERIES_PER_TASK, Searcher
+from lexent.search.document_scorer import MAX_ALLOWED_TO_PROBE, QUERIES_PER_TASK, DocumentScorer
 from lexent.topk import reference
 from lexent.types import SparseVectors
 
@@ -109,15 +109,15 @@ def test_a_full_chunk_and_one_more() -> None:
     segment = packed(codes, RECIPES[0])
     assert segment.arrays["chunks"][:, 0].tolist() == [0, 65_536, n]
     assert sum(map(len, segment.unpack())) == n
-    found = Searcher([segment], RECIPES[0], size=SIZE).top_weighted(csr([{0: 1.0}]), 3)
+    found = DocumentScorer([segment], RECIPES[0], size=SIZE).top_weighted(csr([{0: 1.0}]), 3)
     assert found.positions[0].tolist() == [0, 1, 2]
 
 
 def test_terms_beyond_16_bits() -> None:
     size = 491_520
     codes = Codes(np.array([7, 65_543, 491_519], np.int32), np.array([50, 60, 70], np.uint8), np.array([0, 1, 3]))
-    searcher = Searcher([packed(codes, RECIPES[4], size=size)], RECIPES[4], size=size)
-    found = searcher.top_weighted(csr([{65_543: 1.0}, {7: 1.0}], size=size), 1)
+    scorer = DocumentScorer([packed(codes, RECIPES[4], size=size)], RECIPES[4], size=size)
+    found = scorer.top_weighted(csr([{65_543: 1.0}, {7: 1.0}], size=size), 1)
     assert found.positions.tolist() == [[1], [0]]
 
 
@@ -149,9 +149,9 @@ def test_a_cap_keeps_the_strongest_codes_and_lower_ids_among_equals() -> None:
 )
 def test_top(seed: int, n: int, recipe: Recipe, k: int, chunk: int) -> None:
     codes = documents(seed, n)
-    searcher = Searcher([packed(codes, recipe, chunk=chunk)], recipe, size=SIZE)
+    scorer = DocumentScorer([packed(codes, recipe, chunk=chunk)], recipe, size=SIZE)
     query_vectors = queries(seed, 4, SIZE)
-    found = searcher.top_weighted(query_vectors, k)
+    found = scorer.top_weighted(query_vectors, k)
     assert found.positions.shape == (len(query_vectors), min(k, n))
     for row in range(len(query_vectors)):
         same((found.positions[row], found.scores[row]), reference.top(codes, recipe, *query_vectors.of(row), k=k))
@@ -161,10 +161,10 @@ def test_top(seed: int, n: int, recipe: Recipe, k: int, chunk: int) -> None:
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 800), recipe=recipes, k=st.sampled_from([1, 10, 1000]))
 def test_top_with_negative_weights(seed: int, n: int, recipe: Recipe, k: int) -> None:
     codes = documents(seed, n)
-    searcher = Searcher([packed(codes, recipe)], recipe, size=SIZE)
+    scorer = DocumentScorer([packed(codes, recipe)], recipe, size=SIZE)
     query_vectors = queries(seed, 3, SIZE, signs=True)
     for row in range(len(query_vectors)):
-        found = searcher.top_weighted(query_vectors.take(np.array([row])), k)
+        found = scorer.top_weighted(query_vectors.take(np.array([row])), k)
         same((found.positions[0], found.scores[0]), reference.top(codes, recipe, *query_vectors.of(row), k=k))
 
 
@@ -185,10 +185,10 @@ def test_segments_and_deletions_score_as_one_fresh_segment(
     dead = np.random.default_rng(seed).random(n) < gone
     masks = [dead[start:stop] for start, stop in pairwise(edges)]
     tombstones = [Tombstones.of(part, mask) if mask.any() else None for part, mask in zip(parts, masks, strict=True)]
-    spread = Searcher(parts, recipe, size=SIZE, tombstones=tombstones)
+    spread = DocumentScorer(parts, recipe, size=SIZE, tombstones=tombstones)
     alive = np.flatnonzero(~dead)
     kept = Codes.concatenate([codes.slice(0, 0), *(codes.slice(one, one + 1) for one in alive.tolist())])
-    fresh = Searcher([packed(kept, recipe)], recipe, size=SIZE)
+    fresh = DocumentScorer([packed(kept, recipe)], recipe, size=SIZE)
     assert spread.average_length == fresh.average_length
     np.testing.assert_array_equal(spread.df, fresh.df)
     query_vectors = queries(seed, 3, SIZE)
@@ -203,9 +203,9 @@ def test_segments_and_deletions_score_as_one_fresh_segment(
 def test_only_allowed_documents_are_found(seed: int, n: int, share: float) -> None:
     recipe, codes = RECIPES[seed % len(RECIPES)], documents(seed, n)
     allowed = np.random.default_rng(seed).random(n) < share
-    searcher = Searcher([packed(codes, recipe, chunk=700)], recipe, size=SIZE)
+    scorer = DocumentScorer([packed(codes, recipe, chunk=700)], recipe, size=SIZE)
     query_vectors = queries(seed, 3, SIZE)
-    found = searcher.top_weighted(query_vectors, 10, allowed=[allowed])
+    found = scorer.top_weighted(query_vectors, 10, allowed=[allowed])
     for row in range(len(query_vectors)):
         same(
             (found.positions[row], found.scores[row]),
@@ -214,19 +214,19 @@ def test_only_allowed_documents_are_found(seed: int, n: int, share: float) -> No
     ids = np.arange(SIZE, dtype=np.int32)
     owners = np.repeat(np.arange(n), np.diff(codes.offsets))
     within = [int(allowed[owners[codes.ids == latent]].sum()) for latent in ids]
-    assert searcher.df_within(ids, [allowed]).tolist() == within
-    assert searcher.n_allowed([allowed]) == allowed.sum()
+    assert scorer.df_within(ids, [allowed]).tolist() == within
+    assert scorer.n_allowed([allowed]) == allowed.sum()
 
 
 def test_few_allowed_documents_are_scored_one_by_one() -> None:
     codes = documents(4, 2000)
     allowed = np.zeros(2000, np.bool_)
     allowed[np.random.default_rng(0).permutation(2000)[:MAX_ALLOWED_TO_PROBE]] = True
-    searcher, query_vectors = (
-        Searcher([packed(codes, RECIPES[0], chunk=300)], RECIPES[0], size=SIZE),
+    scorer, query_vectors = (
+        DocumentScorer([packed(codes, RECIPES[0], chunk=300)], RECIPES[0], size=SIZE),
         queries(4, 1, SIZE),
     )
-    found = searcher.top_weighted(query_vectors, 10, allowed=[allowed])
+    found = scorer.top_weighted(query_vectors, 10, allowed=[allowed])
     same(
         (found.positions[0], found.scores[0]),
         reference.top(codes, RECIPES[0], *query_vectors.of(0), k=10, allowed=allowed),
@@ -237,13 +237,13 @@ def test_few_allowed_documents_are_scored_one_by_one() -> None:
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 500), recipe=recipes)
 def test_contributions_sum_to_the_score(seed: int, n: int, recipe: Recipe) -> None:
     codes, query_vectors = documents(seed, n), queries(seed, 1, SIZE, signs=seed % 2 == 0)
-    searcher = Searcher([packed(codes, recipe, chunk=100)], recipe, size=SIZE)
-    scores, matched = searcher.scores(*query_vectors.of(0))
+    scorer = DocumentScorer([packed(codes, recipe, chunk=100)], recipe, size=SIZE)
+    scores, matched = scorer.scores(*query_vectors.of(0))
     expected, expected_matched = reference.scores(codes, recipe, *query_vectors.of(0))
     np.testing.assert_array_equal(scores, expected)
     np.testing.assert_array_equal(matched, expected_matched)
     for position in range(0, n, 17):
-        weights, values = searcher.contributions(position, *query_vectors.of(0))
+        weights, values = scorer.contributions(position, *query_vectors.of(0))
         assert values.sum() == scores[position]
         bound = 1.01 / quantisation.query_scale(query_vectors.of(0)[1], float(quantisation.impact_curve(recipe).max()))
         products = weights.astype(np.float64) * query_vectors.of(0)[1]
@@ -252,21 +252,21 @@ def test_contributions_sum_to_the_score(seed: int, n: int, recipe: Recipe) -> No
 
 def test_500_latents_and_a_thousand_hits() -> None:
     codes, recipe = documents(5, 4000, size=600), RECIPES[0]
-    searcher = Searcher([packed(codes, recipe, size=600)], recipe, size=600)
+    scorer = DocumentScorer([packed(codes, recipe, size=600)], recipe, size=600)
     random = np.random.default_rng(5)
     query_vectors = csr([dict(zip(range(500), (random.random(500) + 0.01).tolist(), strict=True))], size=600)
-    found = searcher.top_weighted(query_vectors, 1000)
+    found = scorer.top_weighted(query_vectors, 1000)
     same((found.positions[0], found.scores[0]), reference.top(codes, recipe, *query_vectors.of(0), k=1000))
 
 
 def test_many_queries_on_several_threads_equal_one_after_the_other() -> None:
-    searcher = Searcher([packed(documents(2, 3000), RECIPES[0], chunk=1000)], RECIPES[0], size=SIZE)
+    scorer = DocumentScorer([packed(documents(2, 3000), RECIPES[0], chunk=1000)], RECIPES[0], size=SIZE)
     query_vectors = queries(2, 3 * QUERIES_PER_TASK + 5, SIZE)
-    together, alone = searcher.top(query_vectors, 10, threads=4), searcher.top(query_vectors, 10, threads=1)
+    together, alone = scorer.top(query_vectors, 10, threads=4), scorer.top(query_vectors, 10, threads=1)
     np.testing.assert_array_equal(together.positions, alone.positions)
     np.testing.assert_array_equal(together.scores, alone.scores)
     with ThreadPoolExecutor(8) as pool:
-        for found in pool.map(lambda _: searcher.top(query_vectors, 10), range(16)):
+        for found in pool.map(lambda _: scorer.top(query_vectors, 10), range(16)):
             np.testing.assert_array_equal(found.scores, alone.scores)
 
 
@@ -278,11 +278,11 @@ BRIDGED = [*range(20), *range(500, 520)]
 @pytest.mark.parametrize("few", [False, True])
 def test_a_bridge_between_distant_documents_is_no_document(k: int, few: bool) -> None:
     rows = [{latent: 1.0 for latent in (0, 1) if latent or place in BRIDGED} for place in range(2000)]
-    searcher, allowed = Searcher.from_vectors(csr(rows), RECIPES[0]), np.arange(2000) % (20 if few else 1) == 14
-    forms = searcher.segments[0].arrays["records"][:, 0] & 3
+    scorer, allowed = DocumentScorer.from_vectors(csr(rows), RECIPES[0]), np.arange(2000) % (20 if few else 1) == 14
+    forms = scorer.segments[0].arrays["records"][:, 0] & 3
     assert forms.tolist() == [1, 3]
     for query_vectors in ({0: 1.0}, {0: 1.0, 1: 0.01}):
-        found = searcher.top_weighted(csr([query_vectors]), k, allowed=[allowed] if few else None)
+        found = scorer.top_weighted(csr([query_vectors]), k, allowed=[allowed] if few else None)
         expected = [one for one in BRIDGED if allowed[one] or not few]
         assert found.positions[0, : len(expected)].tolist() == expected
         assert len(query_vectors) == 2 or (found.positions[0, len(expected) :] == -1).all()
@@ -299,26 +299,26 @@ def test_deleted_documents_raise_no_threshold(binary: bool) -> None:
     dead = np.arange(4000) % 8 == 0
     codes = Codes.of(csr([dict.fromkeys(range(SIZE) if gone else [39], 1.0) for gone in dead]), recipe)
     segment = packed(codes, recipe)
-    searcher = Searcher([segment], recipe, size=SIZE, tombstones=[Tombstones.of(segment, dead)])
+    scorer = DocumentScorer([segment], recipe, size=SIZE, tombstones=[Tombstones.of(segment, dead)])
     query_vectors = csr([{latent: 1.0 + latent / 100 for latent in range(SIZE)}])
-    found = searcher.top_weighted(query_vectors, 150)  # too many to search by upper bounds
+    found = scorer.top_weighted(query_vectors, 150)  # too many to search by upper bounds
     assert found.positions[0].tolist() == np.flatnonzero(~dead)[:150].tolist()
 
 
 def test_a_document_of_a_later_chunk_may_be_better_by_one_unit() -> None:
     """Scores are integers: the second latent adds the least that there is."""
     codes = Codes.of(csr([{0: 1.0}] * 599 + [{0: 1.0, 1: 1.0}]), RECIPES[4])
-    searcher = Searcher([packed(codes, RECIPES[4], chunk=300)], RECIPES[4], size=SIZE)
+    scorer = DocumentScorer([packed(codes, RECIPES[4], chunk=300)], RECIPES[4], size=SIZE)
     for k in (1, 101):
-        found = searcher.top_weighted(csr([{0: 1.0, 1: 1e-12}]), k)
+        found = scorer.top_weighted(csr([{0: 1.0, 1: 1e-12}]), k)
         assert found.positions[0].tolist() == [599, *range(k - 1)]
 
 
 def test_few_allowed_documents_at_the_edges_of_chunks() -> None:
     codes, query_vectors = documents(4, 2000), queries(4, 1, SIZE)
-    searcher = Searcher([packed(codes, RECIPES[0], chunk=300)], RECIPES[0], size=SIZE)
+    scorer = DocumentScorer([packed(codes, RECIPES[0], chunk=300)], RECIPES[0], size=SIZE)
     allowed = np.isin(np.arange(2000) % 300, [0, 299]) | (np.arange(2000) == 1999)
-    found = searcher.top_weighted(query_vectors, 20, allowed=[allowed])
+    found = scorer.top_weighted(query_vectors, 20, allowed=[allowed])
     same(
         (found.positions[0], found.scores[0]),
         reference.top(codes, RECIPES[0], *query_vectors.of(0), k=20, allowed=allowed),
@@ -334,24 +334,24 @@ def test_what_the_lists_from_each_place_on_can_add() -> None:
 def test_a_matching_document_counts_also_with_a_negative_score() -> None:
     # Latent 0 is in all documents but one: under okapi its idf is negative.
     rows = [{0: 1.0}, {0: 1.0}, {0: 1.0}, {1: 1.0}]
-    searcher = Searcher.from_vectors(csr(rows), Recipe(name="test", weighting=BM25(idf="okapi")))
-    found = searcher.top(csr([{0: 1.0}]), 10)
+    scorer = DocumentScorer.from_vectors(csr(rows), Recipe(name="test", weighting=BM25(idf="okapi")))
+    found = scorer.top(csr([{0: 1.0}]), 10)
     assert found.positions[0].tolist() == [0, 1, 2, -1]
     assert (found.scores[0, :3] < 0).all()
 
 
 def test_pruned_latents_match_nothing() -> None:
     rows = [{0: 1.0}, {0: 1.0, 1: 1.0}]
-    searcher = Searcher.from_vectors(csr(rows), Recipe(name="test", prune=0.5))
-    assert searcher.top(csr([{0: 1.0}]), 5).positions.tolist() == [[-1, -1]]
-    assert searcher.top(csr([{0: 1.0, 1: 1.0}]), 5).positions.tolist() == [[1, -1]]
+    scorer = DocumentScorer.from_vectors(csr(rows), Recipe(name="test", prune=0.5))
+    assert scorer.top(csr([{0: 1.0}]), 5).positions.tolist() == [[-1, -1]]
+    assert scorer.top(csr([{0: 1.0, 1: 1.0}]), 5).positions.tolist() == [[1, -1]]
 
 
 def test_bm25_as_the_formula_has_it() -> None:
     rows = [{0: 4.0, 1: 1.0}, {0: 1.0}, {1: 9.0, 2: 1.0, 3: 4.0}]
     recipe = Recipe(name="test", weighting=BM25(k1=1.2, b=0.75))
-    searcher = Searcher.from_vectors(csr(rows), recipe)
-    found = searcher.scores(np.array([0], np.int32), np.array([2.0], np.float32))[0]
+    scorer = DocumentScorer.from_vectors(csr(rows), recipe)
+    found = scorer.scores(np.array([0], np.int32), np.array([2.0], np.float32))[0]
     length, average = 2.0 + 1.0, (3.0 + 1.0 + 6.0) / 3
     expected = 2.0 * 2.0 * 2.2 / (2.0 + 1.2 * (0.25 + 0.75 * length / average))
     assert found[0] == pytest.approx(expected, rel=0.02)
@@ -359,9 +359,9 @@ def test_bm25_as_the_formula_has_it() -> None:
 
 
 def test_a_negative_k_is_refused() -> None:
-    searcher = Searcher.from_vectors(csr([{0: 1.0}]), Recipe(name="test"))
+    scorer = DocumentScorer.from_vectors(csr([{0: 1.0}]), Recipe(name="test"))
     with pytest.raises(InputError, match="k is -1"):
-        searcher.top(csr([{0: 1.0}]), -1)
+        scorer.top(csr([{0: 1.0}]), -1)
 
 
 # --- hostile files -----------------------------------------------------------------------------------------------
@@ -381,11 +381,11 @@ def test_hostile_arrays_give_an_answer_or_an_error_never_a_crash(seed: int, name
     array.reshape(-1)[some] = random.integers(0, np.iinfo(array.dtype).max, len(some), dtype=array.dtype, endpoint=True)
     array.setflags(write=False)
     hostile = Segment({**segment.arrays, name: array}, SIZE)
-    searcher, query_vectors = Searcher([hostile], RECIPES[0], size=SIZE), queries(seed, 2, SIZE)
+    scorer, query_vectors = DocumentScorer([hostile], RECIPES[0], size=SIZE), queries(seed, 2, SIZE)
     for attempt in (
-        lambda: searcher.top_weighted(query_vectors, 10),
-        lambda: searcher.scores(*query_vectors.of(0)),
-        lambda: searcher.document_weights(5, query_vectors.of(0)[0]),
+        lambda: scorer.top_weighted(query_vectors, 10),
+        lambda: scorer.scores(*query_vectors.of(0)),
+        lambda: scorer.document_weights(5, query_vectors.of(0)[0]),
         lambda: list(hostile.unpack()),
         lambda: Tombstones.of(hostile, np.ones(3000, np.bool_)),
     ):
@@ -398,6 +398,6 @@ def test_a_list_outside_its_chunk_is_refused() -> None:
     far = segment.arrays["records"].copy()
     far[:, 1] = 2**31
     far.setflags(write=False)  # as those of an index: the kernels are compiled for no others
-    searcher = Searcher([replace(segment, arrays={**segment.arrays, "records": far})], RECIPES[0], size=SIZE)
+    scorer = DocumentScorer([replace(segment, arrays={**segment.arrays, "records": far})], RECIPES[0], size=SIZE)
     with pytest.raises(ArtifactError, match="lexent index CORPUS"):
-        searcher.top_weighted(queries(1, 1, SIZE), 2)
+        scorer.top_weighted(queries(1, 1, SIZE), 2)

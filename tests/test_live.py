@@ -327,12 +327,12 @@ def test_readers_see_only_states_that_were(tmp_path: Path, server: living.Server
 
 
 def look_once(index: Index) -> list[Any]:
-    """What a reader sees, as JSON has it. The view may be replaced by another thread meanwhile: it is taken once."""
-    view = index.view
-    found = view.search_many([living.QUERIES[1]], k=10)[0]
-    there = view.search_many([living.QUERIES[2]], k=5, where={"n": {"lt": 15}})[0]
+    """What a reader sees, as JSON has it. Another thread may replace the searcher meanwhile: it is taken once."""
+    searcher = index.searcher
+    found = searcher.search_many([living.QUERIES[1]], k=10)[0]
+    there = searcher.search_many([living.QUERIES[2]], k=5, where={"n": {"lt": 15}})[0]
     return [
-        len(view),
+        len(searcher),
         *([[hit.id, hit.score, hit.text, hit.explain().rest] for hit in hits] for hits in (found, there)),
     ]
 

@@ -25,8 +25,8 @@ from lexent.indexing.forward.tokens import PART_ROWS, TokenStore
 from lexent.indexing.postings import quantisation
 from lexent.indexing.segment import Segment
 from lexent.lexicon import Lexicon
-from lexent.search import Fast, Searcher
-from lexent.search.maxsim import MaxSim
+from lexent.search import DocumentScorer, Fast
+from lexent.search.maxsim_scorer import MaxSimScorer
 from lexent.search.query import Query, QueryRows
 from lexent.topk import maxsim_reference as reference
 from lexent.types import Document, RowCodes
@@ -67,9 +67,9 @@ def random_query(seed: int, n_rows: int, *, k: int = 5, size: int = SIZE, negati
     return Query.of_rows("", rows)
 
 
-def matcher(stores: list[TokenStore], *, size: int = SIZE) -> MaxSim:
+def scorer(stores: list[TokenStore], *, size: int = SIZE) -> MaxSimScorer:
     segments = [Segment.pack(store.maxima(size=size), size=size, recipe=SSR) for store in stores]
-    return MaxSim(Searcher(segments, SSR, size=size), stores)
+    return MaxSimScorer(DocumentScorer(segments, SSR, size=size), stores)
 
 
 def brute(stores: list[TokenStore], query: Query) -> NDArray[np.float64]:
@@ -154,7 +154,7 @@ def test_wide_lexicons_have_wider_numbers() -> None:
     store = TokenStore.of(rows, size=70_000)
     assert store.arrays["latents"].dtype == np.uint32
     query = random_query(2, 3, k=40, size=70_000)
-    np.testing.assert_array_equal(matcher([store], size=70_000).scores(query)[0], brute([store], query))
+    np.testing.assert_array_equal(scorer([store], size=70_000).scores(query)[0], brute([store], query))
 
 
 # --- scores ------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_wide_lexicons_have_wider_numbers() -> None:
 def test_scores_are_those_of_brute_force(seed: int, lengths: list[int], n_rows: int, negative: bool) -> None:
     store = TokenStore.of(codes(seed, lengths), size=SIZE)
     query = random_query(seed + 1, n_rows, negative=negative)
-    scores, hits = matcher([store]).scores(query)
+    scores, hits = scorer([store]).scores(query)
     np.testing.assert_array_equal(scores, brute([store], query))
     np.testing.assert_array_equal(hits, scores != 0)
 
@@ -183,7 +183,7 @@ def test_exact_search_is_brute_force(seed: int, n_rows: int, k: int, negative: b
     stores = [TokenStore.of(codes(seed + part, draw.integers(0, 12, 40).tolist()), size=SIZE) for part in range(3)]
     allowed = [draw.random(len(store)) < 0.4 for store in stores]
     query = random_query(seed + 7, n_rows, negative=negative)
-    found = matcher(stores).top([query], k, allowed=allowed if filtered else None)
+    found = scorer(stores).top([query], k, allowed=allowed if filtered else None)
     mask = np.concatenate(allowed) if filtered else None
     assert pairs(found) == best(brute(stores, query), k, mask)
 
@@ -201,11 +201,11 @@ def test_products_are_summed_over_a_token_before_the_best_is_taken() -> None:
         np.ones(1),
     )
     query = Query.of_rows("", rows)
-    searched = matcher([store], size=4)
+    searched = scorer([store], size=4)
     assert searched.scores(query)[0][0] == pytest.approx(0.6 * 0.6 + 0.8 * 0.8, abs=3e-3)
     assert searched.align(query, 0).best.tolist() == [0]
     # The highest code of each concept, from whatever token, is a bound and no score.
-    bound = searched.searcher.top_weighted(query.vectors(4), 1).scores[0, 0]
+    bound = searched.document_scorer.top_weighted(query.vectors(4), 1).scores[0, 0]
     assert bound == pytest.approx(0.6 * 0.8 + 0.8 * 0.9, abs=5e-3)
 
 
@@ -213,8 +213,8 @@ def test_products_are_summed_over_a_token_before_the_best_is_taken() -> None:
 @given(seed=st.integers(0, 10_000), n_rows=st.integers(1, 9))
 def test_the_highest_codes_bound_every_score(seed: int, n_rows: int) -> None:
     store = TokenStore.of(codes(seed, [5, 0, 17, 300, 1, 40]), size=SIZE)
-    query, searched = random_query(seed + 1, n_rows), matcher([store])
-    bounds, _ = searched.searcher.scores(query.ids, query.weights)
+    query, searched = random_query(seed + 1, n_rows), scorer([store])
+    bounds, _ = searched.document_scorer.scores(query.ids, query.weights)
     assert (searched.scores(query)[0] <= bounds * (1 + 1e-3) + 1e-3).all()
 
 
@@ -227,7 +227,7 @@ def test_large_factors_do_not_overflow() -> None:
         weights[0] *= np.float32(factor)
         rows = QueryRows(plain.rows.ids, weights, plain.rows.offsets, plain.rows.tokens, plain.rows.strengths)
         query = Query.of_rows("", rows)
-        np.testing.assert_array_equal(matcher([store]).scores(query)[0], brute([store], query))
+        np.testing.assert_array_equal(scorer([store]).scores(query)[0], brute([store], query))
         exact = np.zeros(2)
         for place in range(2):
             held = store.document(place)
@@ -243,7 +243,7 @@ def test_large_factors_do_not_overflow() -> None:
 def test_fast_mode_refines_its_candidates_exactly() -> None:
     draw = np.random.default_rng(5)
     stores = [TokenStore.of(codes(part, draw.integers(1, 12, 200).tolist()), size=SIZE) for part in range(2)]
-    searched, query = matcher(stores), random_query(9, 6)
+    searched, query = scorer(stores), random_query(9, 6)
     scores = brute(stores, query)
     found = pairs(searched.top([query], 10, mode=Fast(concepts=1, candidates=25)))
     assert found
@@ -261,13 +261,13 @@ def test_fast_mode_refines_its_candidates_exactly() -> None:
 
 def reference_of(index: Index, text: str, **steer: Any) -> list[tuple[str, float]]:
     """Equation 4 for every live document of an index, from its stores."""
-    view = index.view
-    query = view.query(text, **steer)
-    stores = [side["tokens"] for side in view.documents.forward]
-    gone = zip(stores, view.documents.tombstones, strict=True)
+    searcher = index.searcher
+    query = searcher.query(text, **steer)
+    stores = [side["tokens"] for side in searcher.reader.forward]
+    gone = zip(stores, searcher.reader.tombstones, strict=True)
     live = [np.ones(len(store), bool) if one is None else ~one.mask for store, one in gone]
     found = best(brute(stores, query), 10_000, np.concatenate(live))  # type: ignore[arg-type]
-    return list(zip(view.documents.ids([place for place, _ in found]), [score for _, score in found], strict=True))
+    return list(zip(searcher.reader.ids([place for place, _ in found]), [score for _, score in found], strict=True))
 
 
 @pytest.mark.parametrize("recipe", ["ssr", "ssr-cls"])
@@ -308,7 +308,7 @@ def test_any_changes_leave_what_a_fresh_build_has(tmp_path: Path, monkeypatch: p
 @given(seed=st.integers(0, 10_000), n_rows=st.integers(0, 9), negative=st.booleans())
 def test_alignments_are_those_of_brute_force(seed: int, n_rows: int, negative: bool) -> None:
     store = TokenStore.of(codes(seed, [0, 1, 17, 300]), size=SIZE)
-    query, searched = random_query(seed + 1, n_rows, negative=negative), matcher([store])
+    query, searched = random_query(seed + 1, n_rows, negative=negative), scorer([store])
     rows = query.rows
     assert rows is not None
     weights = quantisation.quantise_weights(rows.weights, quantisation.row_scale(rows.weights, rows.offsets))
@@ -379,7 +379,10 @@ def test_weights_of_tokens_scale_what_they_give(tmp_path: Path) -> None:
     np.testing.assert_allclose(plain.rows.strengths, 1, rtol=1e-5)
     np.testing.assert_allclose(query.rows.strengths, [0.25, 1, 0.25, 1], rtol=1e-5)
     np.testing.assert_array_equal(plain.rows.ids, query.rows.ids)
-    factors = np.repeat(query.rows.strengths, np.diff(query.rows.offsets)) * light.searcher.factors[query.rows.ids]
+    factors = (
+        np.repeat(query.rows.strengths, np.diff(query.rows.offsets))
+        * light.searcher.document_scorer.factors[query.rows.ids]
+    )
     np.testing.assert_allclose(query.rows.weights, plain.rows.weights * factors, rtol=1e-4)
 
 
@@ -461,8 +464,8 @@ def test_documents_of_many_parts(tmp_path: Path) -> None:
     found = index.search("asked", k=10)
     assert [(hit.id, hit.score) for hit in found] == reference_of(index, "asked")
     assert found[0].id == "text 700"
-    assert isinstance(index.view.matcher, MaxSim)
-    assert index.view.matcher.align(found[0].query, found[0].position).best.tolist() == [3, 300, 699]
+    assert index.searcher.maxsim is not None
+    assert index.searcher.maxsim.align(found[0].query, found[0].position).best.tolist() == [3, 300, 699]
     parts = index.documents.forward[0]["tokens"].arrays["rows"].tolist()
     assert parts == [1, 255, 256, 256, 1, 256, 256, 188]
     assert max(parts) == PART_ROWS
@@ -550,7 +553,7 @@ def test_no_bytes_of_a_store_crash_a_search(tmp_path: Path) -> None:
             np.save(folder / f"tokens-{name}.npy", bad)
             try:
                 store = TokenStore.open(folder, size=136, n_documents=40)
-                searched = MaxSim(index.searcher, [store])
+                searched = MaxSimScorer(index.searcher.document_scorer, [store])
                 for mode in ("exact", "fast"):
                     searched.top([query], 5, mode=mode)  # type: ignore[arg-type]
                 for document in range(40):

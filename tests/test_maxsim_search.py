@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from lexent.indexing.forward.tokens import TokenStore
 from lexent.indexing.postings import quantisation
 from lexent.indexing.segment import CHUNK_DOCUMENTS, Packer, Tombstones
-from lexent.search import Fast, Searcher
-from lexent.search.maxsim import MAX_EXHAUSTIVE_DOCUMENTS, MaxSim
+from lexent.search import DocumentScorer, Fast
+from lexent.search.maxsim_scorer import MAX_EXHAUSTIVE_DOCUMENTS, MaxSimScorer
 from lexent.search.query import Query, QueryRows
 from lexent.topk import maxsim_reference as reference
 from lexent.topk.maxsim import BOUND_BINS, MIN_SCORED_DOCUMENTS
@@ -39,7 +39,7 @@ class Collection:
     edges: list[int]  # where segments begin, and the end of the last
     dead: Mask  # [n_documents]
     chunk: int
-    matcher: MaxSim
+    scorer: MaxSimScorer
 
     @staticmethod
     def of(
@@ -52,8 +52,8 @@ class Collection:
             packer.add(stores[-1].maxima(size=SIZE))
             segments.append(packer.segment())
             tombstones.append(Tombstones.of(segments[-1], dead[start:stop]) if dead[start:stop].any() else None)
-        matcher = MaxSim(Searcher(segments, SSR, size=SIZE, tombstones=tombstones), stores)
-        return Collection(distinct, copies, edges, dead, chunk, matcher)
+        scorer = MaxSimScorer(DocumentScorer(segments, SSR, size=SIZE, tombstones=tombstones), stores)
+        return Collection(distinct, copies, edges, dead, chunk, scorer)
 
     def masks(self, allowed: Mask) -> list[Mask]:
         return [allowed[start:stop] for start, stop in pairwise(self.edges)]
@@ -127,7 +127,7 @@ def test_exact_search_returns_the_top_k_of_brute_force(
     allowed = np.random.default_rng(seed + 2).random(n) < (1.0 if share is None else share)
     live = allowed & ~made.dead
     assume(live.sum() > MAX_EXHAUSTIVE_DOCUMENTS)
-    found = made.matcher.top([query], k, allowed=None if share is None else made.masks(allowed))
+    found = made.scorer.top([query], k, allowed=None if share is None else made.masks(allowed))
     assert pairs(found) == best(made.scores(query), k, live)
 
 
@@ -158,7 +158,7 @@ def test_fast_search_returns_the_best_of_the_candidates(
     live = allowed & ~made.dead
     assume(live.sum() > MAX_EXHAUSTIVE_DOCUMENTS)
     masks, mode = None if share is None else made.masks(allowed), Fast(concepts=concepts, candidates=candidates)
-    found = made.matcher.top([query], k, allowed=masks, mode=mode)
+    found = made.scorer.top([query], k, allowed=masks, mode=mode)
     assert pairs(found) == fast(made, query, k, live, mode)
 
 
@@ -211,9 +211,9 @@ def test_most_documents_are_left_out_by_their_bounds() -> None:
     """An exact search that scored every document would return the same; this one must not."""
     made = drawn(5, 4000, distinct=2000, cuts=[], gone=0.0, chunk=CHUNK_DOCUMENTS)
     query = random_query(1, 3)
-    assert pairs(made.matcher.top([query], 5)) == best(made.scores(query), 5)
-    assert made.matcher.scored(query, 5) < 2000
-    assert made.matcher.scored(query, 5, mode=Fast(candidates=50)) <= 50
+    assert pairs(made.scorer.top([query], 5)) == best(made.scores(query), 5)
+    assert made.scorer.scored(query, 5) < 2000
+    assert made.scorer.scored(query, 5, mode=Fast(candidates=50)) <= 50
 
 
 def one_row(latents: list[int]) -> Query:
@@ -234,8 +234,8 @@ def test_a_document_whose_bound_is_the_threshold_may_belong_to_the_top_k() -> No
     store = TokenStore.of(RowCodes(ids, values, np.array([0, 1, 3, 4])), size=SIZE)
     copies = np.array([2] * 100 + [0] + [2] * 100 + [1] * 100)
     made = Collection.of(store, copies, [0, len(copies)], np.zeros(len(copies), np.bool_))
-    assert pairs(made.matcher.top([one_row([0, 1])], 1)) == [(100, 1.0)]
-    assert [position for position, _ in pairs(made.matcher.top([one_row([0, 1])], 3))] == [100, 201, 202]
+    assert pairs(made.scorer.top([one_row([0, 1])], 1)) == [(100, 1.0)]
+    assert [position for position, _ in pairs(made.scorer.top([one_row([0, 1])], 3))] == [100, 201, 202]
 
 
 @pytest.mark.parametrize(
@@ -249,8 +249,8 @@ def test_posting_lists_of_every_form_add_their_whole_part_to_bounds(places: list
     copies = np.ones(2000, np.int64)
     copies[places] = 0
     made = Collection.of(store, copies, [0, 2000], np.zeros(2000, np.bool_))
-    assert int(made.matcher.searcher.segments[0].arrays["records"][0, 0]) & 3 == form
-    found = made.matcher.top([one_row([0, 1, 2])], 4)
+    assert int(made.scorer.document_scorer.segments[0].arrays["records"][0, 0]) & 3 == form
+    found = made.scorer.top([one_row([0, 1, 2])], 4)
     assert pairs(found) == [(place, 1.0) for place in list(places)[:4]]
 
 
@@ -262,7 +262,7 @@ def test_fast_search_goes_on_while_the_highest_ratio_may_reach_the_top_k() -> No
     copies = np.ones(300, np.int64)
     copies[[150, 200]] = 2, 0
     made = Collection.of(store, copies, [0, 300], np.zeros(300, np.bool_))
-    found = made.matcher.top([one_row([0, 1, 2])], 2, mode=Fast(concepts=3, candidates=2000))
+    found = made.scorer.top([one_row([0, 1, 2])], 2, mode=Fast(concepts=3, candidates=2000))
     assert pairs(found) == [(150, 2.0), (200, 1.0)]
 
 
@@ -275,7 +275,7 @@ def test_bounds_beyond_31_bits_stay_bounds() -> None:
         "", QueryRows(rows.ids, np.ones_like(rows.weights), rows.offsets, rows.tokens, rows.strengths)
     )
     assert integers(query)[0].sum(dtype=np.int64) * 255 > 2**31
-    assert pairs(made.matcher.top([query], 10)) == best(made.scores(query), 10)
+    assert pairs(made.scorer.top([query], 10)) == best(made.scores(query), 10)
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +292,7 @@ def large() -> Collection:
 @pytest.mark.parametrize("filtered", [False, True])
 @pytest.mark.parametrize("k", [1, 10, 2000, 50_000])
 def test_more_than_one_chunk(large: Collection, k: int, filtered: bool) -> None:
-    segments = large.matcher.searcher.segments
+    segments = large.scorer.document_scorer.segments
     assert [len(segment.arrays["chunks"]) - 1 for segment in segments] == [2, 1]
     assert set((segments[0].arrays["records"][:, 0] & 3).tolist()) == {0, 1, 2, 3}  # posting lists in every form
     allowed = np.random.default_rng(k).random(len(large.copies)) < (0.5 if filtered else 1.0)
@@ -301,9 +301,9 @@ def test_more_than_one_chunk(large: Collection, k: int, filtered: bool) -> None:
         query = random_query(seed, 3)
         masks = large.masks(allowed) if filtered else None
         scores = large.scores(query)
-        assert pairs(large.matcher.top([query], k, allowed=masks)) == best(scores, k, live)
+        assert pairs(large.scorer.top([query], k, allowed=masks)) == best(scores, k, live)
         mode = Fast(concepts=2, candidates=60)
-        assert pairs(large.matcher.top([query], k, allowed=masks, mode=mode)) == fast(large, query, k, live, mode)
+        assert pairs(large.scorer.top([query], k, allowed=masks, mode=mode)) == fast(large, query, k, live, mode)
 
 
 def test_the_best_document_may_stand_in_the_last_place_of_any_chunk() -> None:
@@ -315,5 +315,5 @@ def test_the_best_document_may_stand_in_the_last_place_of_any_chunk() -> None:
         copies = np.zeros(n, np.int64)
         copies[place] = 1
         made = Collection.of(store, copies, [0, n], np.zeros(n, np.bool_))
-        found = pairs(made.matcher.top([one_row([0])], 2))
+        found = pairs(made.scorer.top([one_row([0])], 2))
         assert [position for position, _ in found] == [place, 0 if place else 1]

@@ -19,7 +19,7 @@ from lexent.indexing import manifest
 from lexent.indexing.postings import quantisation
 from lexent.indexing.segment import Codes, Packer, Segment, Tombstones
 from lexent.recipes import BM25, Recipe
-from lexent.search.searcher import Searcher
+from lexent.search.document_scorer import DocumentScorer
 from lexent.topk import reference
 from lexent.types import Document, SparseVectors
 from test_kernels import SIZE, csr, documents, queries, same
@@ -67,12 +67,12 @@ def test_long_documents_are_weighed_as_bm25_has_it(power: float, k1: float, b: f
     random, long = np.random.default_rng(0), [1, 3, 10, 30, 100, 1000, 30_000]
     rows = [dict(zip(range(20), random.uniform(0.2, 5, 20).tolist(), strict=True)) for _ in range(400)]
     rows += [{latent: value * times for latent, value in rows[0].items()} for times in long]
-    searcher = Searcher.from_vectors(csr(rows), recipe)
+    scorer = DocumentScorer.from_vectors(csr(rows), recipe)
     lengths = [sum(value**power for value in row.values()) for row in rows]
     average, ids = sum(lengths) / len(lengths), np.arange(20, dtype=np.int32)
     for place in range(395, len(rows)):
         expected = [exact(rows[place][latent], lengths[place], average, recipe) for latent in range(20)]
-        np.testing.assert_allclose(searcher.document_weights(place, ids), expected, rtol=0.035 * max(power, 0.7))
+        np.testing.assert_allclose(scorer.document_weights(place, ids), expected, rtol=0.035 * max(power, 0.7))
 
 
 @given(st.lists(st.floats(2.0**-14, 2.0**32), min_size=1))
@@ -149,7 +149,7 @@ def test_top_of_documents_with_doublings(seed: int, n: int, recipe: Recipe, k: i
     np.testing.assert_array_equal(segment.lengths, reference.lengths(codes, recipe))
     again = Codes.concatenate([codes.slice(0, 0), *segment.unpack()])
     np.testing.assert_array_equal(reference.doublings(again), reference.doublings(codes))
-    found = Searcher([segment], recipe, size=SIZE).top_weighted(query_vectors, k)
+    found = DocumentScorer([segment], recipe, size=SIZE).top_weighted(query_vectors, k)
     for row in range(len(query_vectors)):
         same((found.positions[row], found.scores[row]), reference.top(codes, recipe, *query_vectors.of(row), k=k))
 
@@ -173,8 +173,8 @@ def test_segments_and_deletions_of_documents_with_doublings(seed: int, n: int, c
             ),
         ]
     )
-    spread = Searcher(parts, recipe, size=SIZE, tombstones=tombstones)
-    fresh = Searcher([packed(kept, recipe, 65_536)], recipe, size=SIZE)
+    spread = DocumentScorer(parts, recipe, size=SIZE, tombstones=tombstones)
+    fresh = DocumentScorer([packed(kept, recipe, 65_536)], recipe, size=SIZE)
     assert spread.average_length == fresh.average_length
     query_vectors, alive = queries(seed, 3, SIZE), np.flatnonzero(~dead)
     one, other = spread.top(query_vectors, 20), fresh.top(query_vectors, 20)

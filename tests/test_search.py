@@ -98,7 +98,7 @@ def test_a_concept_that_the_query_lacks_is_added_with_typical_strength(index: In
     plain = weights(index)
     absent = next(concept.id for concept in index.search("nebula comet").concepts if concept.id not in plain)
     added = weights(index, {absent: 3.0})
-    factors = index.searcher.factors
+    factors = index.searcher.document_scorer.factors
     base = sum(weight / factors[id] for id, weight in plain.items()) / len(plain)
     assert added[absent] == pytest.approx(3 * base * factors[absent], rel=1e-5)
     assert weights(index, {absent: 0.0}) == pytest.approx(plain)

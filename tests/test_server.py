@@ -237,7 +237,7 @@ def test_a_document_has_its_concepts_and_words(client: httpx.Client, index: Inde
     found = client.get("/v1/indexes/docs/documents", params={"id": "d5", "tokens": True}).json()
     document = index.document("d5")
     assert (found["title"], found["text"], found["metadata"]) == (document.title, document.text, {"n": 5})
-    ids, _ = index.searcher.documents([index.documents.position("d5")]).of(0)
+    ids, _ = index.searcher.document_scorer.documents([index.documents.position("d5")]).of(0)
     assert sorted(one["id"] for one in found["concepts"]) == sorted(ids.tolist())
     assert [document.content[one["start"] : one["stop"]] for one in found["tokens"]] == document.content.split()
     assert client.get("/v1/indexes/docs/documents", params={"id": "d5"}).json()["tokens"] is None

@@ -20,7 +20,7 @@ from lexent.evaluation.collections import Collection
 from lexent.evaluation.dense_maxsim import DenseMaxSim, maxsim
 from lexent.lexicon import Lexicon
 from lexent.studies.reproduction import Sizes, Study, reproduce
-from lexent.studies.reproduction.held import Held, joined, matcher, quality, speed
+from lexent.studies.reproduction.held import Held, joined, quality, scorer, speed
 from lexent.studies.reproduction.losses import lessons
 from lexent.studies.reproduction.reproduce import every_section
 from lexent.studies.reproduction.token_index import Memory
@@ -156,9 +156,9 @@ def test_dense_maxsim_is_the_formula() -> None:
 def test_documents_that_are_scored_are_counted() -> None:
     whole = collection(400)
     chosen = study(whole).matches[0]
-    found = chosen.matcher(whole)
-    asked = chosen.queries(whole, found.searcher)
-    from lexent.search.matching import Fast
+    found = chosen.scorer(whole)
+    asked = chosen.queries(whole, found.document_scorer)
+    from lexent.search.modes import Fast
 
     for query in asked:
         exact = found.scored(query, 3)
@@ -174,9 +174,9 @@ def test_held_states_are_coded_once_and_give_what_the_system_gives() -> None:
     wide = held.codes(chosen.lexicon, 64)[0]
     narrow = held.codes(chosen.lexicon, chosen.recipe.k)[0]
     np.testing.assert_array_equal(narrow.ids, wide.ids[:, : chosen.recipe.k])
-    found = matcher(narrow, chosen.lexicon, chosen.recipe)
-    expected = chosen.matcher(whole)
-    asked = chosen.queries(whole, expected.searcher)
+    found = scorer(narrow, chosen.lexicon, chosen.recipe)
+    expected = chosen.scorer(whole)
+    asked = chosen.queries(whole, expected.document_scorer)
     ours = quality(found, held.queries(chosen.lexicon, chosen.recipe, found), whole, measures=["nDCG@10"])
     assert ours.means == pytest.approx(quality(expected, asked, whole, measures=["nDCG@10"]).means)
 

@@ -17,7 +17,7 @@ from lexent.evaluation import bucket_training, evaluate, latent
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.systems import Bench
 from lexent.models import load_encoder
-from lexent.search.searcher import Searcher
+from lexent.search.document_scorer import DocumentScorer
 from lexent.studies.reproduction import Sizes, Study, latency, reproduce
 from lexent.studies.reproduction.activity import _by_length, _growth, _spread
 from lexent.studies.reproduction.counts import layers_of, train_split
@@ -237,7 +237,7 @@ def test_real_scores_are_cosines_however_many_units_a_text_has() -> None:
     whole = unit(vectors(*rows, size=size))
     texts, queries = whole.take(np.arange(4)), whole.take(np.array([4]))
     recipe = recipes.get("uhd-real")
-    found = Searcher.from_vectors(texts, recipe).top(as_query(queries, recipe), 4)
+    found = DocumentScorer.from_vectors(texts, recipe).top(as_query(queries, recipe), 4)
     cosines = (texts.to_scipy() @ queries.to_scipy().T).toarray().ravel()
     assert found.positions[0].tolist() == np.argsort(-cosines).tolist()
     assert found.scores[0] == pytest.approx(np.sort(cosines)[::-1], rel=1e-2)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lexent.models import load_encoder
     from lexent.recipes import Recipe
     from lexent.search.feedback import Feedback
-    from lexent.search.matching import Fast
+    from lexent.search.modes import Fast
     from lexent.search.results import Hit, Results
     from lexent.training.reconstruction.train import train
     from lexent.training.reconstruction.trainer import TrainConfig
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Document": "lexent.types:Document",
-    "Fast": "lexent.search.matching:Fast",
+    "Fast": "lexent.search.modes:Fast",
     "Feedback": "lexent.search.feedback:Feedback",
     "Hit": "lexent.search.results:Hit",
     "Index": "lexent.engine:Index",

@@ -25,11 +25,10 @@ from lexent.search import fused, steering
 from lexent.search.feedback import Feedback, Learning
 from lexent.search.fused import FusedResults
 from lexent.search.fusion import Method
-from lexent.search.matching import Mode
+from lexent.search.modes import Mode
 from lexent.search.query import Query
 from lexent.search.results import DenseHit, QueryConcept, Results
-from lexent.search.searcher import Searcher
-from lexent.search.view import Settings, View, Where
+from lexent.search.searcher import Searcher, Settings, Where
 from lexent.types import Document
 
 if TYPE_CHECKING:
@@ -57,7 +56,8 @@ class Index:
         self._settings = dict(arguments.mapping("retune", settings, allowed='settings, such as {"k1": 3, "b": 0.4}'))
         reader = IndexReader.open(self.path)
         self._models = IndexModels(self.path, reader.manifest, encoder, lexicon)
-        self.view = View(reader, self._models, explainer=EXPLAINER, settings=self._settings)
+        self.searcher = Searcher(reader, self._models, explainer=EXPLAINER, settings=self._settings)
+        """What answers queries over the generation that is open."""
 
     @staticmethod
     def build(
@@ -123,25 +123,20 @@ class Index:
     @property
     def manifest(self) -> Manifest:
         """The manifest of the generation that is open."""
-        return self.view.manifest
+        return self.searcher.manifest
 
     @property
     def recipe(self) -> Recipe:
         """The recipe that queries are weighted by."""
-        return self.view.recipe
-
-    @property
-    def searcher(self) -> Searcher:
-        """The searcher over the segments that are open."""
-        return self.view.searcher
+        return self.searcher.recipe
 
     @property
     def documents(self) -> IndexReader:
         """The reader of the generation that is open."""
-        return self.view.documents
+        return self.searcher.reader
 
     def __len__(self) -> int:
-        return len(self.view)
+        return len(self.searcher)
 
     def __repr__(self) -> str:
         return f"Index({str(self.path)!r}, {len(self):,} documents)"
@@ -169,7 +164,7 @@ class Index:
         or several; what changed is in `Results.added`.
         """
         learning = Learning.of(feedback, like=like, unlike=unlike)
-        return self.view.search_many(
+        return self.searcher.search_many(
             [query], k=k, steer=steer, where=filter, idf_of_subset=idf_of_subset, mode=mode, learning=learning
         )[0]
 
@@ -195,9 +190,9 @@ class Index:
         """
         learning = Learning.of(feedback, like=like, unlike=unlike)
         sides = dict(fuse) if isinstance(fuse, Mapping) else dict.fromkeys(arguments.names("fuse", fuse))
-        view = self.view
-        prepared = view.prepared([query], steer=steer, where=filter, idf_of_subset=idf_of_subset, learning=learning)
-        return fused.search(view, prepared, k=k, sides=sides, method=fusion)
+        searcher = self.searcher
+        prepared = searcher.prepared([query], steer=steer, where=filter, idf_of_subset=idf_of_subset, learning=learning)
+        return fused.search(searcher, prepared, k=k, sides=sides, method=fusion)
 
     def search_many(
         self,
@@ -212,7 +207,7 @@ class Index:
         """The results of several queries, encoded together and searched on all cores."""
         queries = arguments.texts("queries", queries, remedy="for one query call index.search(query)")
         learning = Learning.of(feedback)
-        return self.view.search_many(
+        return self.searcher.search_many(
             queries, k=k, where=filter, idf_of_subset=idf_of_subset, mode=mode, learning=learning
         )
 
@@ -221,7 +216,7 @@ class Index:
 
         The index must have been built with extras=["dense"].
         """
-        return self.view.dense_search(query, k=k)
+        return self.searcher.dense_search(query, k=k)
 
     def query(
         self,
@@ -233,17 +228,17 @@ class Index:
         unlike: str | Sequence[str] = (),
     ) -> Query:
         """A query with its final weights, as `search` has them."""
-        return self.view.query(text, steer=steer, learning=Learning.of(feedback, like=like, unlike=unlike))
+        return self.searcher.query(text, steer=steer, learning=Learning.of(feedback, like=like, unlike=unlike))
 
     def concepts(self, query: Query) -> list[QueryConcept]:
         """The concepts of a query, strongest first."""
         arguments.instance("query", query, Query, allowed="a Query: index.query(TEXT)")
-        return self.view.concepts(query)
+        return self.searcher.concepts(query)
 
     def document(self, id: str) -> Document:
         """The document of that id."""
         arguments.text("id", id)
-        return self.view.documents.get(id)
+        return self.searcher.reader.get(id)
 
     def info(self) -> dict[str, Any]:
         """What the index holds and what it was made with."""
@@ -278,12 +273,12 @@ class Index:
             return False
         reader = IndexReader.open(self.path)
         self._models.check(reader.manifest)
-        self.view = View(reader, self._models, explainer=EXPLAINER, settings=self._settings)
+        self.searcher = Searcher(reader, self._models, explainer=EXPLAINER, settings=self._settings)
         return True
 
     def close(self) -> None:
         """Close the files of the index."""
-        self.view.documents.close()
+        self.searcher.reader.close()
 
     def __enter__(self) -> Index:
         return self
@@ -312,6 +307,11 @@ class Index:
         documents = documents_of(source)
         with Writer(self.path, memory=arguments.whole_or_none("memory", memory, least=1)) as writer:
             self._models.check(writer.reader.manifest)
+
+            def material(chunk: list[Document]) -> EncodedDocuments:
+                pipeline = Pipeline(self.encoder, self.lexicon, writer.recipe)
+                return builder.material_of(chunk, pipeline, extras=writer.reader.manifest.extras, progress=progress)
+
             with writer.new_segment() as segment:
                 for chunk in builder.in_chunks(documents):
                     there = writer.reader.positions([document.id for document in chunk])
@@ -321,7 +321,7 @@ class Index:
                             "(index.upsert), or give it another id"
                         )
                     replaced += there.values()
-                    segment.add(chunk, partial(self._material, chunk, writer, progress))
+                    segment.add(chunk, partial(material, chunk))
             count = segment.packer.n_documents
             if count:
                 writer.append(segment.part(), replaced=replaced)
@@ -374,16 +374,6 @@ class Index:
     def rename(self, concept: str | int, label: str | None) -> None:
         """Gives a concept a name of your own, for everyone who opens this index; None gives it back its own."""
         self._models.rename(self.lexicon.resolve(concept).id, arguments.text_or_none("label", label))
-
-    def _material(
-        self, documents: list[Document], writer: Writer, progress: builder.Progress | None
-    ) -> EncodedDocuments:
-        return builder.material_of(
-            documents,
-            Pipeline(self.encoder, self.lexicon, writer.recipe),
-            extras=writer.reader.manifest.extras,
-            progress=progress,
-        )
 
 
 def documents_of(source: Source) -> Iterable[Document]:

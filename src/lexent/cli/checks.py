@@ -134,13 +134,13 @@ def _kernels() -> Check:
     import numpy as np
 
     from lexent import recipes
-    from lexent.search import Searcher
+    from lexent.search import DocumentScorer
     from lexent.types import SparseVectors
 
     start = perf_counter()
     ids, offsets = np.array([0, 1, 1, 2], np.int32), np.array([0, 1, 2, 4], np.int64)
     vectors = SparseVectors(ids, np.ones(4, np.float32), offsets, 3)
-    found = Searcher.from_vectors(vectors, recipes.get("latent-terms")).top(vectors.take(np.array([0])), 3)
+    found = DocumentScorer.from_vectors(vectors, recipes.get("latent-terms")).top(vectors.take(np.array([0])), 3)
     good = found.positions[0, 0] == 0 and found.positions[0, 1] == -1
     remedy = "" if good else "name a writable folder for compiled code: export NUMBA_CACHE_DIR=FOLDER"
     return Check("kernels", bool(good), f"compiled and run in {perf_counter() - start:.1f} s", remedy)

@@ -60,7 +60,7 @@ def _tokens(index: Index, found: RankExplanation) -> list[ConceptTokens]:
     if index.recipe.level != "tokens" or found.alignment is not None:  # an alignment says more
         return []
     text = index.document(found.id).content
-    pipeline = index.view.pipeline
+    pipeline = index.searcher.pipeline
     return [
         ConceptTokens(
             query=attribute(found.query, part.concept, kind="query", pipeline=pipeline),

@@ -16,7 +16,7 @@ from lexent.errors import InputError
 
 if TYPE_CHECKING:
     from lexent.search.fused import FusedResults
-    from lexent.search.matching import Mode
+    from lexent.search.modes import Mode
 
 MAX_HIGHLIGHTED_HITS = 20
 """Hits whose words are marked: each is encoded again, which takes some milliseconds."""

@@ -26,12 +26,12 @@ class Expanded:
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
         """The documents that this system finds for each query, with their scores."""
-        searcher = self.first.searcher(collection, progress=progress)
-        weights = searcher.query_weights(self.first.queries(collection, progress=progress))
+        scorer = self.first.scorer(collection, progress=progress)
+        weights = scorer.query_weights(self.first.queries(collection, progress=progress))
         own = self_matches(collection)
         places = {document.id: place for place, document in enumerate(collection.documents)}
         skipped = [places[own[query]] if query in own else -1 for query in collection.queries]
-        learned = expansions(searcher, weights, self.feedback, skipped=skipped if own else None)
+        learned = expansions(scorer, weights, self.feedback, skipped=skipped if own else None)
         found = [each.query for each in learned]
-        best = searcher.top_weighted(SparseVectors.concatenate(found, size=searcher.size), depth + 1)
+        best = scorer.top_weighted(SparseVectors.concatenate(found, size=scorer.size), depth + 1)
         return from_top(collection, best.positions, scores=best.scores, depth=depth)

@@ -21,8 +21,8 @@ from lexent.indexing.segment import Segment
 from lexent.models import load_encoder
 from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
-from lexent.search.maxsim import MaxSim
-from lexent.search.searcher import Searcher
+from lexent.search.document_scorer import DocumentScorer
+from lexent.search.maxsim_scorer import MaxSimScorer
 from lexent.types import Kind, SparseVectors
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.evaluation.adapted import Adapted
     from lexent.lexicon import Lexicon
-    from lexent.search.maxsim import MaxSim
+    from lexent.search.document_scorer import DocumentScorer
+    from lexent.search.maxsim_scorer import MaxSimScorer
     from lexent.search.query import Query
-    from lexent.search.searcher import Searcher
 
 BASELINES = ("dense", "bm25")
 ADAPTED = "imrnn"
@@ -102,19 +102,21 @@ class Latent:
         """The concepts of texts before the transform, from the cache where they are."""
         return latent.represent(texts, self.pipeline, kind=kind, progress=progress)
 
-    def searcher(self, collection: Collection, *, progress: Progress | None = None) -> Searcher:
+    def scorer(self, collection: Collection, *, progress: Progress | None = None) -> DocumentScorer:
         """The collection's documents, packed as an index packs them."""
-        return Searcher.from_vectors(self.pooled(collection.texts, kind="document", progress=progress), self.recipe)
+        return DocumentScorer.from_vectors(
+            self.pooled(collection.texts, kind="document", progress=progress), self.recipe
+        )
 
     def queries(self, collection: Collection, *, progress: Progress | None = None) -> SparseVectors:
-        """The collection's queries, transformed and capped, not yet times idf: what `Searcher.top` takes."""
+        """The collection's queries, transformed and capped, not yet times idf: what `DocumentScorer.top` takes."""
         vectors = self.pooled(list(collection.queries.values()), kind="query", progress=progress)
         return self.pipeline.query_vectors(vectors)
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
         """The documents that this system finds for each query, with their scores."""
-        searcher = self.searcher(collection, progress=progress)
-        found = searcher.top(self.queries(collection, progress=progress), depth + 1)
+        scorer = self.scorer(collection, progress=progress)
+        found = scorer.top(self.queries(collection, progress=progress), depth + 1)
         return from_top(collection, found.positions, scores=found.scores, depth=depth)
 
 
@@ -137,24 +139,26 @@ class TokenMatch:
         """The encoder, the lexicon and the recipe as one value."""
         return Pipeline(self.encoder, self.lexicon, self.recipe)
 
-    def matcher(self, collection: Collection, *, progress: Progress | None = None) -> MaxSim:
+    def scorer(self, collection: Collection, *, progress: Progress | None = None) -> MaxSimScorer:
         """The collection's documents, packed as an index packs them; the codes come from the cache where they are."""
         size = self.lexicon.size
         store = token_codes.documents(collection.texts, self.pipeline, progress=progress)
         segment = Segment.pack(store.maxima(size=size), size=size, recipe=self.recipe)
-        return MaxSim(Searcher([segment], self.recipe, size=size), [store])
+        return MaxSimScorer(DocumentScorer([segment], self.recipe, size=size), [store])
 
-    def queries(self, collection: Collection, searcher: Searcher, *, progress: Progress | None = None) -> list[Query]:
-        """The collection's queries with their final weights. searcher: of the matcher, for idf."""
+    def queries(
+        self, collection: Collection, scorer: DocumentScorer, *, progress: Progress | None = None
+    ) -> list[Query]:
+        """The collection's queries with their final weights. scorer: by whole documents, for idf."""
         texts = list(collection.queries.values())
         found = token_codes.queries(texts, self.pipeline, progress=progress)
-        return [rows.query(text, searcher) for text, rows in zip(texts, found, strict=True)]
+        return [rows.query(text, scorer) for text, rows in zip(texts, found, strict=True)]
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
         """The documents that this system finds for each query, with their scores."""
-        matcher = self.matcher(collection, progress=progress)
-        asked = self.queries(collection, matcher.searcher, progress=progress)
-        found = matcher.top(asked, depth + 1)
+        scorer = self.scorer(collection, progress=progress)
+        asked = self.queries(collection, scorer.document_scorer, progress=progress)
+        found = scorer.top(asked, depth + 1)
         return from_top(collection, found.positions, scores=found.scores, depth=depth)
 
 

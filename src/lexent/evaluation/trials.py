@@ -14,11 +14,11 @@ from lexent.evaluation.systems import Latent
 from lexent.indexing.segment import Codes, Segment
 from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
-from lexent.search.searcher import Searcher
+from lexent.search.document_scorer import DocumentScorer
 
 if TYPE_CHECKING:
     from lexent.indexing.segment import Segment
-    from lexent.search.searcher import Searcher
+    from lexent.search.document_scorer import DocumentScorer
     from lexent.types import SparseVectors
 
 TRIAL_DEPTH = 1000
@@ -56,7 +56,7 @@ class Trials:
         self._pooled: dict[tuple[Any, ...], SparseVectors] = {}
         self._packed: dict[tuple[Any, ...], Segment] = {}
 
-    def searcher(self, recipe: Recipe) -> Searcher:
+    def scorer(self, recipe: Recipe) -> DocumentScorer:
         """The collection's documents under a recipe, as an index has them."""
         vectors = self._represented(recipe, "document")
         key = (*_up_to_pooling(recipe, "document"), recipe.power, recipe.document_cap, recipe.binary)
@@ -64,7 +64,7 @@ class Trials:
             while len(self._packed) >= MAX_PACKED_FORMS:
                 del self._packed[next(iter(self._packed))]
             self._packed[key] = Segment.pack(Codes.of(vectors, recipe), size=vectors.size, recipe=recipe)
-        return Searcher([self._packed[key]], recipe, size=vectors.size)
+        return DocumentScorer([self._packed[key]], recipe, size=vectors.size)
 
     def queries(self, recipe: Recipe) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf."""
@@ -73,7 +73,7 @@ class Trials:
 
     def run(self, recipe: Recipe) -> Run:
         """What the system's own `run` gives for the recipe."""
-        found = self.searcher(recipe).top(self.queries(recipe), self.depth + 1)
+        found = self.scorer(recipe).top(self.queries(recipe), self.depth + 1)
         return from_top(self.collection, found.positions, scores=found.scores, depth=self.depth)
 
     def scores(self, recipe: Recipe) -> scoring.Scores:

@@ -10,12 +10,12 @@ from lexent.errors import InputError
 from lexent.explain.attribution import WHOLE_TEXT, word_at
 from lexent.explain.contributions import bar
 from lexent.indexing.postings.quantisation import LINEAR_STEPS
-from lexent.search.maxsim import Aligned, MaxSim
+from lexent.search.maxsim_scorer import Aligned
 from lexent.search.query import ADDED_CONCEPT_ROW, WHOLE_TEXT_ROW, Query, QueryRows
 from lexent.types import Contribution, Tokens
 
 if TYPE_CHECKING:
-    from lexent.search.view import View
+    from lexent.search.searcher import Searcher
 
 SHOWN_CONCEPTS = 3
 """Concepts that the readable form shows of each pair."""
@@ -99,16 +99,16 @@ class Alignment:
         return "\n".join(lines)
 
 
-def align(index: View, query: Query, position: int, *, id: str, score: float) -> Alignment:
+def align(index: Searcher, query: Query, position: int, *, id: str, score: float) -> Alignment:
     """The alignment of a query with the document at `position`, whose score for it is known."""
-    if not isinstance(index.matcher, MaxSim) or query.rows is None:
+    if index.maxsim is None or query.rows is None:
         raise InputError(
             f'the recipe "{index.recipe.name}" compares whole documents, not tokens, so there is nothing to align; '
             "recipes that match tokens: ssr, ssr-cls"
         )
     recipe = index.recipe
-    found, rows = index.matcher.align(query, position), query.rows
-    text = index.documents.at([position])[0].content
+    found, rows = index.maxsim.align(query, position), query.rows
+    text = index.reader.at([position])[0].content
     asked = index.encoder.tokenize([query.text], kind="query", specials=recipe.specials)[0]
     held = index.encoder.tokenize([text], kind="document", specials=recipe.specials)[0]
     made = []
@@ -134,7 +134,7 @@ def align(index: View, query: Query, position: int, *, id: str, score: float) ->
     return Alignment(id, score, tuple(made))
 
 
-def _concepts(index: View, rows: QueryRows, found: Aligned, row: int) -> tuple[Contribution, ...]:
+def _concepts(index: Searcher, rows: QueryRows, found: Aligned, row: int) -> tuple[Contribution, ...]:
     part = slice(rows.offsets[row], rows.offsets[row + 1])
     sides = (rows.ids, rows.weights, found.codes, found.contributions)
     shared = [

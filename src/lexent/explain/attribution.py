@@ -104,7 +104,7 @@ def tokens(hit: Hit, concept: str | int) -> ConceptTokens:
         return attribute(text, chosen, kind=kind, pipeline=index.pipeline)
 
     return ConceptTokens(
-        query=side(hit.query.text, "query"), document=side(index.documents.at([hit.position])[0].content, "document")
+        query=side(hit.query.text, "query"), document=side(index.reader.at([hit.position])[0].content, "document")
     )
 
 

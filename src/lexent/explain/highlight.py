@@ -9,7 +9,7 @@ import numpy as np
 
 from lexent.encoders.encoder import encode
 from lexent.explain.attribution import words
-from lexent.search.maxsim import MaxSim
+from lexent.search.maxsim_scorer import MaxSimScorer
 from lexent.types import TokenShare
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def highlights(hits: Sequence[Hit]) -> list[tuple[TokenShare, ...]]:
     encoder, recipe = index.encoder, index.recipe
     if recipe.level != "tokens":
         return [() for _ in hits]
-    if isinstance(index.matcher, MaxSim):
-        return [_aligned(hit, index.matcher) for hit in hits]
-    texts = [document.content for document in index.documents.at([hit.position for hit in hits])]
+    if index.maxsim is not None:
+        return [_aligned(hit, index.maxsim) for hit in hits]
+    texts = [document.content for document in index.reader.at([hit.position for hit in hits])]
     states = encode(encoder, texts, kind="document", level=recipe.level, specials=recipe.specials)
     codes = index.lexicon.codes(states, k=recipe.k_for("document"))
     found = []
@@ -51,13 +51,13 @@ def highlights(hits: Sequence[Hit]) -> list[tuple[TokenShare, ...]]:
     return found
 
 
-def _aligned(hit: Hit, matcher: MaxSim) -> tuple[TokenShare, ...]:
+def _aligned(hit: Hit, scorer: MaxSimScorer) -> tuple[TokenShare, ...]:
     """What the tokens of the query found in each word."""
     index, rows = hit.index, hit.query.rows
     assert rows is not None
-    text = index.documents.at([hit.position])[0].content
+    text = index.reader.at([hit.position])[0].content
     tokens = index.encoder.tokenize([text], kind="document", specials=index.recipe.specials)[0]
-    found = matcher.align(hit.query, hit.position)
+    found = scorer.align(hit.query, hit.position)
     whole = index.recipe.whole > 0
     heat = np.zeros(len(tokens) + whole)
     owners = np.repeat(found.best, np.diff(rows.offsets))

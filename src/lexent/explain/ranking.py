@@ -13,7 +13,7 @@ from lexent.explain.alignment import Alignment, align
 from lexent.explain.contributions import Explanation, bar, explain
 from lexent.search.feedback import Learning
 from lexent.search.results import QueryConcept
-from lexent.search.view import View
+from lexent.search.searcher import Searcher
 
 if TYPE_CHECKING:
     from lexent.engine import Index
@@ -123,25 +123,25 @@ def why(
 
     steer, feedback, like, unlike: as the search had them.
     """
-    view = getattr(index, "view", None)
-    if not isinstance(view, View):
+    searcher = getattr(index, "searcher", None)
+    if not isinstance(searcher, Searcher):
         raise arguments.refused("index", index, "an index: lexent.open(DIR)")
     arguments.text("query", query)
     arguments.text("doc_id", doc_id)
     learning = Learning.of(feedback, like=like, unlike=unlike)
-    position = view.documents.position(doc_id)
-    return why_ranked(view, view.query(query, steer=steer, learning=learning), position, doc_id)
+    position = searcher.reader.position(doc_id)
+    return why_ranked(searcher, searcher.query(query, steer=steer, learning=learning), position, doc_id)
 
 
-def why_ranked(index: View, weighed: Query, position: int, doc_id: str) -> RankExplanation:
-    """The same for a view and a query with its final weights."""
-    scores, matched = index.matcher.scores(weighed)
+def why_ranked(index: Searcher, weighed: Query, position: int, doc_id: str) -> RankExplanation:
+    """The same for a searcher and a query with its final weights."""
+    scores, matched = index.scores(weighed)
     hits = np.flatnonzero(matched)
     order = hits[np.lexsort((hits, -scores[hits]))]
     places = np.flatnonzero(order == position)
     place = int(places[0]) if len(places) else len(order)
-    own = index.searcher.document_weights(position, weighed.ids)
-    document = index.documents.at([position])[0]
+    own = index.document_scorer.document_weights(position, weighed.ids)
+    document = index.reader.at([position])[0]
     return RankExplanation(
         query=weighed.text,
         id=doc_id,
@@ -158,12 +158,12 @@ def why_ranked(index: View, weighed: Query, position: int, doc_id: str) -> RankE
 
 
 def _comparison(
-    index: View, query: Query, position: int, order: np.ndarray, place: int, scores: np.ndarray
+    index: Searcher, query: Query, position: int, order: np.ndarray, place: int, scores: np.ndarray
 ) -> Comparison:
     other = int(order[place])
-    document = index.documents.at([other])[0]
-    mine, my_values = index.matcher.contributions(query, position)
-    theirs, their_values = index.matcher.contributions(query, other)
+    document = index.reader.at([other])[0]
+    mine, my_values = index.contributions(query, position)
+    theirs, their_values = index.contributions(query, other)
     sides = (query.ids, query.weights, mine, theirs, their_values - my_values)
     differences = [
         Difference(concept, index.lexicon.label(concept), weight, ours, other, value)

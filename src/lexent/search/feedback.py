@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from lexent import arguments
 from lexent.errors import InputError
-from lexent.search.searcher import Masks, Searcher
+from lexent.search.document_scorer import DocumentScorer, Masks
 from lexent.types import SparseVectors
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Learning:
 
 
 def expansions(
-    searcher: Searcher,
+    scorer: DocumentScorer,
     queries: SparseVectors,
     feedback: Feedback,
     *,
@@ -164,36 +164,39 @@ def expansions(
     blocked: concepts that must not gain. skipped: for each query, the position of a document not to learn from, or -1.
     """
     marked = marked or Marked()
-    factors = searcher.factors if factors is None else factors
+    factors = scorer.factors if factors is None else factors
     never = np.array(sorted(blocked), np.int64)
     weight = feedback.strength(marked=bool(marked.like or marked.unlike))
     for start in range(0, len(queries), QUERIES_PER_BATCH):
         part = queries.take(np.arange(start, min(start + QUERIES_PER_BATCH, len(queries))))
-        first = searcher.top_weighted(part, feedback.documents + 1 if skipped else feedback.documents, allowed=allowed)
+        first = scorer.top_weighted(part, feedback.documents + 1 if skipped else feedback.documents, allowed=allowed)
         chosen = []
         for row in range(len(part)):
             own = skipped[start + row] if skipped else -1
             pairs = zip(first.positions[row].tolist(), first.scores[row].tolist(), strict=True)
             hits = [(place, score) for place, score in pairs if place >= 0 and place != own][: feedback.documents]
             chosen.append(_Chosen.of(hits, marked, feedback.focus))
-        vectors = searcher.documents([place for one in chosen for place in (*one.liked, *one.unliked)])
-        at = 0
+        vectors = scorer.documents([place for one in chosen for place in (*one.liked, *one.unliked)])
+        ends = np.cumsum([0, *(len(one.liked) + len(one.unliked) for one in chosen)])
         for row, one in enumerate(chosen):
-            middle, stop = at + len(one.liked), at + len(one.liked) + len(one.unliked)
-            liked, unliked = vectors.take(np.arange(at, middle)), vectors.take(np.arange(middle, stop))
-            at = stop
+            places, middle = np.arange(ends[row], ends[row + 1]), len(one.liked)
+            liked, unliked = vectors.take(places[:middle]), vectors.take(places[middle:])
             ids, weights = part.of(row)
-            query = _dense(ids, weights, searcher.size)
+            known, query = ids < scorer.size, np.zeros(scorer.size)
+            query[ids[known]] = weights[known]
             model = _model(liked, one.trust, factors, feedback.method)
             against = np.full(len(unliked), feedback.against / max(len(unliked), 1))
             model -= _model(unliked, against, factors, feedback.method)
             kept = _strongest(model, query, factors, never, feedback.concepts)
             gains = _gains(query, kept, factors, feedback.method, weight)
-            yield _expansion(ids, weights, gains, np.array((*one.liked, *one.unliked), np.int64), liked, unliked)
+            documents = np.array((*one.liked, *one.unliked), np.int64)
+            yield _expansion(ids, weights, gains, documents, vectors.take(places))
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
+    """The documents that one query learns from, by position."""
+
     liked: tuple[int, ...]
     unliked: tuple[int, ...]
     trust: NDArray[np.float64]
@@ -262,21 +265,14 @@ def _strongest(
     return kept
 
 
-def _dense(ids: NDArray[np.int32], weights: NDArray[np.float32], size: int) -> NDArray[np.float64]:
-    found = np.zeros(size)
-    known = ids < size
-    found[ids[known]] = weights[known]
-    return found
-
-
 def _expansion(
     ids: NDArray[np.int32],
     weights: NDArray[np.float32],
     gains: NDArray[np.float64],
     documents: NDArray[np.int64],
-    liked: SparseVectors,
-    unliked: SparseVectors,
+    vectors: SparseVectors,
 ) -> Expansion:
+    """A query with the gains added. documents, vectors: those that it learned from."""
     touched = np.flatnonzero(gains).astype(np.int32)
     new_ids = np.union1d(ids, touched).astype(np.int32)
     before = np.zeros(len(new_ids), np.float32)
@@ -284,6 +280,5 @@ def _expansion(
     after = before.copy()
     places = np.searchsorted(new_ids, touched)
     after[places] = np.maximum(before[places] + gains[touched], 0.0).astype(np.float32)
-    vectors = SparseVectors.concatenate([liked, unliked], size=liked.size)
     changes = after[places] - before[places]
     return Expansion(new_ids, after, touched[changes != 0], changes[changes != 0], documents, vectors)

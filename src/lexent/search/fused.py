@@ -11,14 +11,12 @@ import numpy as np
 from lexent import arguments
 from lexent.errors import InputError, NotFoundError
 from lexent.search.fusion import WEIGHTS, Fused, Fusion, Method, Part, fuse
-from lexent.search.matching import DocumentMatch, Matcher
-from lexent.search.results import AddedConcept, Ranked
+from lexent.search.results import AddedConcept, Ranked, RankedDocument
 
 if TYPE_CHECKING:
     from lexent.explain.contributions import Explanation
-    from lexent.search.query import Query
-    from lexent.search.searcher import Masks
-    from lexent.search.view import Prepared, View
+    from lexent.search.document_scorer import TopDocuments
+    from lexent.search.searcher import Prepared, Searcher
 
 SIDES = ("bm25",)
 """What an index's concepts can be fused with."""
@@ -27,15 +25,9 @@ FUSED_DOCUMENTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class FusedHit:
+class FusedHit(RankedDocument):
     """A document that was found by concepts, by words or by both. The values of its parts sum to its score."""
 
-    rank: int
-    id: str
-    score: float
-    title: str
-    text: str
-    metadata: Mapping[str, Any]
     parts: tuple[Part, ...]
     """What each ranking that found it gave; a ranking that did not find it gives nothing."""
     reasons: Mapping[str, Explanation] = field(repr=False, compare=False)
@@ -49,15 +41,7 @@ class FusedHit:
             reason = self.reasons[part.name] if contributions is None else self.reasons[part.name].top(contributions)
             own = [asdict(one) for one in reason.contributions]
             parts.append({**asdict(part), "contributions": own, "rest": reason.rest})
-        return {
-            "rank": self.rank,
-            "id": self.id,
-            "score": self.score,
-            "title": self.title,
-            "text": self.text,
-            "metadata": dict(self.metadata),
-            "parts": parts,
-        }
+        return {**RankedDocument.to_dict(self), "parts": parts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +66,7 @@ class FusedResults(Ranked[FusedHit]):
 
 
 def search(
-    view: View, prepared: Prepared, *, k: int, sides: Mapping[str, float | None], method: Method
+    searcher: Searcher, prepared: Prepared, *, k: int, sides: Mapping[str, float | None], method: Method
 ) -> FusedResults:
     """The k best documents for the one prepared query, by its concepts and by the other sides that are named."""
     arguments.whole("k", k, least=1)
@@ -92,11 +76,11 @@ def search(
             raise NotFoundError(f'an index cannot be fused with "{name}"; allowed: {", ".join(SIDES)}')
     if not sides:
         raise InputError(f"there is nothing to fuse the concepts with; name one: {', '.join(SIDES)}")
-    query, words = prepared.queries[0], view.lexical().query(prepared.queries[0].text)
-    own = view.recipe.name
+    own, query, lexical = searcher.recipe.name, prepared.queries[0], searcher.lexical()
+    words = lexical.query(query.text)
     rankings = {
-        own: _ranking(view.matcher, query, prepared.allowed),
-        "bm25": _ranking(DocumentMatch(view.lexical().searcher), words, prepared.allowed),
+        own: _ranking(searcher.top([query], FUSED_DOCUMENTS, allowed=prepared.allowed)),
+        "bm25": _ranking(lexical.top(words, FUSED_DOCUMENTS, allowed=prepared.allowed)),
     }
     weights = {name: WEIGHTS[method].get(name, 1.0) if weight is None else weight for name, weight in sides.items()}
     best = fuse(rankings, Fusion(method, weights), depth=k)
@@ -104,19 +88,14 @@ def search(
     def reasons(one: Fused[int], id: str) -> dict[str, Explanation]:
         found = {}
         for part in one.parts:
-            index, asked = (view, query) if part.name == own else (view.lexical(), words)
-            found[part.name] = view.explainer.contributions(index, asked, one.key, id=id, score=part.score)
+            index, terms = (searcher, query) if part.name == own else (lexical, words)
+            found[part.name] = searcher.explainer.contributions(index, terms, one.key, id=id, score=part.score)
         return found
 
-    documents = view.documents.at([one.key for one in best])
+    documents = searcher.reader.at([one.key for one in best])
     hits = [
         FusedHit(
-            rank=rank,
-            id=document.id,
-            score=one.score,
-            title=document.title,
-            text=document.text,
-            metadata=document.metadata,
+            *(rank, document.id, one.score, document.title, document.text, document.metadata),
             parts=one.parts,
             reasons=reasons(one, document.id),
         )
@@ -125,7 +104,7 @@ def search(
     return FusedResults(query=query.text, method=method, hits=tuple(hits), added=prepared.added[0])
 
 
-def _ranking(matcher: Matcher, query: Query, allowed: Masks | None) -> list[tuple[int, float]]:
-    found = matcher.top([query], FUSED_DOCUMENTS, allowed=allowed)
+def _ranking(found: TopDocuments) -> list[tuple[int, float]]:
+    """Positions and scores of the one query."""
     places = np.flatnonzero(found.positions[0] >= 0)
     return list(zip(found.positions[0][places].tolist(), found.scores[0][places].tolist(), strict=True))

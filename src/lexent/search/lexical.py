@@ -1,7 +1,7 @@
 """A lexical side for an index: BM25 over its words, in memory, by the same kernels that search concepts.
 
 Words stand where concepts stand elsewhere: lists, exact top-k and contributions that sum to the score are the index's
-own. The side is made from the stored texts when it is first asked for, and lives as long as the view it belongs to.
+own. The side is made from the stored texts when it is first needed, and lives as long as the searcher it belongs to.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from lexent.function_words import FUNCTION_WORDS
 from lexent.indexing.reader import IndexReader
 from lexent.indexing.segment import Codes, Segment, Tombstones
 from lexent.recipes import BM25, Recipe
+from lexent.search.document_scorer import DocumentScorer, Masks, TopDocuments
 from lexent.search.query import Query
-from lexent.search.searcher import Searcher
 from lexent.types import SparseVectors
 
 RECIPE = Recipe("words", power=1.0, query_power=None, weighting=BM25(k1=1.5, b=0.75, idf="lucene"))
@@ -46,16 +46,20 @@ class Lexical:
             None if gone is None else Tombstones.of(segment, gone.mask)
             for segment, gone in zip(segments, reader.tombstones, strict=True)
         ]
-        self.searcher = Searcher(segments, RECIPE, size=size, tombstones=tombstones)
+        self.document_scorer = DocumentScorer(segments, RECIPE, size=size, tombstones=tombstones)
 
     def query(self, text: str) -> Query:
         """A query with its final weights; words that no document has are left out."""
         vectors = counts(iter([words(text)]), self.vocabulary, grow=False)
-        return Query.of(text, self.searcher.query_weights(vectors))
+        return Query.of(text, self.document_scorer.query_weights(vectors))
+
+    def top(self, query: Query, k: int, *, allowed: Masks | None = None) -> TopDocuments:
+        """The k best documents of a query."""
+        return self.document_scorer.top_weighted(query.vectors(len(self.names)), k, allowed=allowed)
 
     def contributions(self, query: Query, position: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """For each word of the query the document's weight, and what the word adds to its score: exact."""
-        return self.searcher.contributions(position, query.ids, query.weights)
+        return self.document_scorer.contributions(position, query.ids, query.weights)
 
     def label(self, term: int) -> str:
         """The word of that number."""

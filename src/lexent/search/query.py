@@ -13,6 +13,13 @@ WHOLE_TEXT_ROW, ADDED_CONCEPT_ROW = -1, -2
 """Rows of a query that are no tokens: the whole text, or a concept that steering added."""
 
 
+def summed(ids: NDArray[np.int32], values: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The distinct ids, ascending, and the sum of the values of each."""
+    distinct, places = np.unique(ids, return_inverse=True)
+    sums = np.bincount(places, weights=values.astype(np.float64), minlength=len(distinct))
+    return distinct.astype(np.int32), sums.astype(np.float32)
+
+
 @dataclass(frozen=True, slots=True)
 class QueryRows:
     """Rows of a query, one a token, for MaxSim: row i has the entries offsets[i] to offsets[i + 1]."""
@@ -46,9 +53,7 @@ class Query:
     @staticmethod
     def of_rows(text: str, rows: QueryRows) -> Query:
         """From rows: a concept's weight is the sum of its weights in them."""
-        ids, places = np.unique(rows.ids, return_inverse=True)
-        sums = np.bincount(places, weights=rows.weights.astype(np.float64), minlength=len(ids))
-        return Query(text, ids.astype(np.int32), sums.astype(np.float32), rows)
+        return Query(text, *summed(rows.ids, rows.weights), rows)
 
     def vectors(self, size: int) -> SparseVectors:
         """The query as a container of one vector."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lexent.explain.attribution import ConceptTokens
     from lexent.explain.contributions import Explanation
     from lexent.search.query import Query
-    from lexent.search.view import View
+    from lexent.search.searcher import Searcher
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class QueryConcept:
 
     def to_dict(self) -> dict[str, Any]:
         """The values as a dict, for JSON."""
-        return {"id": self.id, "label": self.label, "weight": self.weight}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Scored(Protocol):
 
 
 class Explainer(Protocol):
-    """Explains hits. `lexent.explain` implements it, a layer above; whoever opens a view passes it in."""
+    """Explains hits. `lexent.explain` implements it, a layer above; whoever makes a searcher passes it in."""
 
     def contributions(self, index: Scored, query: Query, position: int, *, id: str, score: float) -> Explanation:
         """The score of the document at `position` as named contributions, strongest first."""
@@ -79,14 +79,14 @@ class Explainer(Protocol):
         """The words of the query and of the document that raised a concept."""
         ...
 
-    def alignment(self, index: View, query: Query, position: int, *, id: str, score: float) -> Alignment:
+    def alignment(self, index: Searcher, query: Query, position: int, *, id: str, score: float) -> Alignment:
         """A MaxSim score, token by token."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """A document that was found."""
+class RankedDocument:
+    """A document with its rank and its score."""
 
     rank: int
     id: str
@@ -94,10 +94,26 @@ class Hit:
     title: str
     text: str
     metadata: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
+        found = {"rank": self.rank, "id": self.id, "score": self.score, "title": self.title, "text": self.text}
+        return {**found, "metadata": dict(self.metadata)}
+
+
+@dataclass(frozen=True, slots=True)
+class DenseHit(RankedDocument):
+    """A document that the encoder's own vectors found: its score is their cosine, and has no parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit(RankedDocument):
+    """A document that was found."""
+
     position: int = field(repr=False)
     """Where the document stands in its index."""
     query: Query = field(repr=False, compare=False)
-    index: View = field(repr=False, compare=False)
+    index: Searcher = field(repr=False, compare=False)
 
     def explain(self, top: int | None = None) -> Explanation:
         """The score as named contributions, strongest first; with `top`, the others are summed in its rest."""
@@ -118,37 +134,12 @@ class Hit:
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         """As JSON has it. contributions: at most this many; the others are summed in "rest"."""
         explanation = self.explain(arguments.whole_or_none("contributions", contributions, least=0))
-        found: dict[str, Any] = {
-            "rank": self.rank,
-            "id": self.id,
-            "score": self.score,
-            "title": self.title,
-            "text": self.text,
-            "metadata": dict(self.metadata),
-            "contributions": [asdict(part) for part in explanation.contributions],
-            "rest": explanation.rest,
-        }
+        parts = [asdict(part) for part in explanation.contributions]
+        found = {**RankedDocument.to_dict(self), "contributions": parts, "rest": explanation.rest}
         if self.query.rows is not None:
             alignment = self.align() if contributions is None else self.align().top(contributions)
             found["alignment"] = alignment.to_dict()["tokens"]
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class DenseHit:
-    """A document that the encoder's own vectors found: its score is their cosine, and has no parts."""
-
-    rank: int
-    id: str
-    score: float
-    title: str
-    text: str
-    metadata: Mapping[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The values as a dict, for JSON."""
-        found = {"rank": self.rank, "id": self.id, "score": self.score, "title": self.title, "text": self.text}
-        return {**found, "metadata": dict(self.metadata)}
 
 
 class Ranked(Sequence[T]):

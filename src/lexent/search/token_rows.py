@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent.search import steering
-from lexent.search.query import ADDED_CONCEPT_ROW, WHOLE_TEXT_ROW, Query, QueryRows
+from lexent.search.query import ADDED_CONCEPT_ROW, WHOLE_TEXT_ROW, Query, QueryRows, summed
 from lexent.types import RowCodes, SparseVectors
 from lexent.weighting import pool, transform
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lexent.lexicon import Lexicon
     from lexent.pipeline import Coded, Pipeline
     from lexent.recipes import Recipe
-    from lexent.search.searcher import Searcher
+    from lexent.search.document_scorer import DocumentScorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +42,17 @@ class TokenRows:
 
     def merged(self) -> SparseVectors:
         """Sum of the rows as one vector."""
-        ids, places = np.unique(self.vectors.ids, return_inverse=True)
-        sums = np.bincount(places, weights=self.vectors.values.astype(np.float64), minlength=len(ids))
-        ends = np.array([0, len(ids)], np.int64)
-        return SparseVectors(ids.astype(np.int32), sums.astype(np.float32), ends, self.vectors.size)
+        ids, sums = summed(self.vectors.ids, self.vectors.values)
+        return SparseVectors(ids, sums, np.array([0, len(ids)], np.int64), self.vectors.size)
 
     def steered(self, steer: steering.Steer, *, lexicon: Lexicon) -> TokenRows:
         """Applies steering factors in every row. A concept that no row has becomes a row of its own."""
         merged = self.merged()
         factors = steering.factors(steer, merged.ids.tolist(), lexicon=lexicon)
         base = float(merged.values.mean()) if len(merged.ids) else 1.0
-        ids, places = np.unique(self.vectors.ids, return_inverse=True)
-        by_id = np.array([factors.get(concept, 1.0) for concept in ids.tolist()], np.float32)
-        scaled = replace(self.vectors, values=self.vectors.values * by_id[places])
-        added_ids = sorted(set(factors) - set(ids.tolist()))
+        of_entries = np.array([factors.get(concept, 1.0) for concept in self.vectors.ids.tolist()], np.float32)
+        scaled = replace(self.vectors, values=self.vectors.values * of_entries)
+        added_ids = sorted(set(factors) - set(merged.ids.tolist()))
         added = SparseVectors(
             np.array(added_ids, np.int32),
             np.array([base * factors[concept] for concept in added_ids], np.float32),
@@ -68,11 +65,11 @@ class TokenRows:
             np.concatenate([self.strengths, added.values]),
         )
 
-    def query(self, text: str, searcher: Searcher, *, factors: NDArray[np.float64] | None = None) -> Query:
+    def query(self, text: str, scorer: DocumentScorer, *, factors: NDArray[np.float64] | None = None) -> Query:
         """The query with its final weights: times idf, and only the strongest concepts where the recipe has a cap."""
-        weights = searcher.query_weights(self.vectors, factors=factors)
+        weights = scorer.query_weights(self.vectors, factors=factors)
         kept = weights.values != 0
-        cap = searcher.recipe.query_cap
+        cap = scorer.recipe.query_cap
         if cap is not None:
             strongest = transform(self.merged(), power=1.0, cap=cap).ids
             kept &= np.isin(weights.ids, strongest)

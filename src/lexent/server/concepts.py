@@ -13,7 +13,7 @@ from lexent.types import SparseVectors
 
 if TYPE_CHECKING:
     from lexent.lexicon import Concept
-    from lexent.search.view import View
+    from lexent.search.searcher import Searcher
 
 Sort = Literal["documents", "frequency", "id", "label"]
 Category = Literal["lexical", "narrow", "broad", "unknown"]
@@ -37,66 +37,66 @@ def listed(
     served: ServedIndex, *, find: str, category: Category | None, sort: Sort, live: bool, limit: int, page: int
 ) -> dict[str, Any]:
     """A page of concepts; those whose names have the words of `find`, best first, where some are given."""
-    view = served.view()
-    df = view.searcher.df
+    searcher = served.searcher()
+    df = searcher.document_scorer.df
     if find.strip():
-        found = [concept.id for concept in view.lexicon.find(find, limit=view.lexicon.size)]
+        found = [concept.id for concept in searcher.lexicon.find(find, limit=searcher.lexicon.size)]
     else:
-        found = _sorted(served, view, sort)
+        found = _sorted(served, searcher, sort)
     if live:
         found = [concept for concept in found if df[concept] > 0]
     if category is not None:
-        found = [concept for concept in found if view.lexicon.concept(concept).category == category]
+        found = [concept for concept in found if searcher.lexicon.concept(concept).category == category]
     shown = found[(page - 1) * limit : page * limit]
-    rows = [row(view, view.lexicon.concept(concept)) for concept in shown]
-    return {"lexicon": view.lexicon.name, "total": len(found), "page": page, "concepts": rows}
+    rows = [row(searcher, searcher.lexicon.concept(concept)) for concept in shown]
+    return {"lexicon": searcher.lexicon.name, "total": len(found), "page": page, "concepts": rows}
 
 
-def row(view: View, concept: Concept) -> dict[str, Any]:
+def row(searcher: Searcher, concept: Concept) -> dict[str, Any]:
     """A concept as one row of a list."""
     return {
         "id": concept.id,
         "label": concept.label,
         "category": concept.category,
         "frequency": concept.frequency,
-        "documents": int(view.searcher.df[concept.id]),
+        "documents": int(searcher.document_scorer.df[concept.id]),
         "source": concept.source,
     }
 
 
 def shown(served: ServedIndex, name: str, *, limit: int) -> dict[str, Any]:
     """All that is known of a concept without encoding anything."""
-    view = served.view()
-    concept = view.lexicon.resolve(name)
-    key = ("concept", view.manifest.generation, concept.id, limit)
+    searcher = served.searcher()
+    concept = searcher.lexicon.resolve(name)
+    key = ("concept", searcher.manifest.generation, concept.id, limit)
 
     def make() -> dict[str, Any]:
-        positions, weights = _weights(view, concept.id)
-        near = view.lexicon.neighbours(concept.id, limit=limit)
+        positions, weights = _weights(searcher, concept.id)
+        near = searcher.lexicon.neighbours(concept.id, limit=limit)
         return {
             "neighbours": [{"id": other.id, "label": other.label, "cosine": cosine} for other, cosine in near],
-            "together": _together(view, concept.id, positions[:CO_OCCURRENCE_DOCUMENTS], limit=limit),
+            "together": _together(searcher, concept.id, positions[:CO_OCCURRENCE_DOCUMENTS], limit=limit),
             "histogram": _histogram(weights),
-            "top_documents": _documents(view, positions[:limit], weights[:limit]),
+            "top_documents": _documents(searcher, positions[:limit], weights[:limit]),
         }
 
     known = served.cache.get_or_make(key, make)
-    facts = {"plain": concept.plain, "lexicon": view.lexicon.name, "examples": list(concept.examples)}
-    return {**row(view, concept), **facts, **known}
+    facts = {"plain": concept.plain, "lexicon": searcher.lexicon.name, "examples": list(concept.examples)}
+    return {**row(searcher, concept), **facts, **known}
 
 
 def quantiles(served: ServedIndex, name: str) -> dict[str, Any]:
     """Documents from the strongest to the weakest of a concept, cut around the words that raised it. Encodes them."""
-    view = served.view()
-    concept = view.lexicon.resolve(name).id
-    key = ("quantiles", view.manifest.generation, concept)
+    searcher = served.searcher()
+    concept = searcher.lexicon.resolve(name).id
+    key = ("quantiles", searcher.manifest.generation, concept)
 
     def make() -> dict[str, Any]:
-        positions, weights = _weights(view, concept)
+        positions, weights = _weights(searcher, concept)
         chosen = _across(len(positions))
         places = [int(positions[place]) for place, _ in chosen]
-        texts = coded_documents(served, view, places)
-        documents = view.documents.at(places)
+        texts = coded_documents(served, searcher, places)
+        documents = searcher.reader.at(places)
         examples = []
         for number, (place, quantile) in enumerate(chosen):
             head = {"quantile": quantile, "id": documents[number].id, "title": documents[number].title}
@@ -114,11 +114,11 @@ def quantiles(served: ServedIndex, name: str) -> dict[str, Any]:
 
 def lexicon(served: ServedIndex) -> dict[str, Any]:
     """The lexicon as this index uses it: how many concepts there are, and how often, by rank."""
-    view = served.view()
-    df = np.sort(view.searcher.df)[::-1]
+    searcher = served.searcher()
+    df = np.sort(searcher.document_scorer.df)[::-1]
     live = int(np.count_nonzero(df))
     ranks = np.unique(np.geomspace(1, max(1, live), RANK_CURVE_POINTS).astype(int)) if live else np.zeros(0, int)
-    words = view.lexicon
+    words = searcher.lexicon
     counts: dict[str, int] = {}
     for concept in words.concepts:
         counts[concept.category] = counts.get(concept.category, 0) + 1
@@ -134,14 +134,14 @@ def lexicon(served: ServedIndex) -> dict[str, Any]:
     }
 
 
-def _sorted(served: ServedIndex, view: View, sort: Sort) -> list[int]:
-    key = ("order", view.manifest.generation, sort)
-    found: list[int] = served.cache.get_or_make(key, lambda: _order(view, sort))
+def _sorted(served: ServedIndex, searcher: Searcher, sort: Sort) -> list[int]:
+    key = ("order", searcher.manifest.generation, sort)
+    found: list[int] = served.cache.get_or_make(key, lambda: _order(searcher, sort))
     return found
 
 
-def _order(view: View, sort: Sort) -> list[int]:
-    concepts, df = view.lexicon.concepts, view.searcher.df
+def _order(searcher: Searcher, sort: Sort) -> list[int]:
+    concepts, df = searcher.lexicon.concepts, searcher.document_scorer.df
     if sort == "documents":
         order: list[int] = np.argsort(-df, kind="stable").tolist()
         return order
@@ -152,9 +152,9 @@ def _order(view: View, sort: Sort) -> list[int]:
     return list(range(len(concepts)))
 
 
-def _weights(view: View, concept: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _weights(searcher: Searcher, concept: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The documents that have a concept, strongest first, and their stored weights."""
-    scores, matched = view.searcher.scores(np.array([concept], np.int32), np.ones(1, np.float32))
+    scores, matched = searcher.document_scorer.scores(np.array([concept], np.int32), np.ones(1, np.float32))
     positions = np.flatnonzero(matched)
     order = np.lexsort((positions, -scores[positions]))
     return positions[order], scores[positions][order]
@@ -167,7 +167,7 @@ def _histogram(weights: NDArray[np.float64]) -> dict[str, Any]:
     return {"edges": edges.tolist(), "counts": counts.tolist()}
 
 
-def _together(view: View, concept: int, positions: NDArray[np.int64], *, limit: int) -> list[dict[str, Any]]:
+def _together(searcher: Searcher, concept: int, positions: NDArray[np.int64], *, limit: int) -> list[dict[str, Any]]:
     """Concepts that stand in the same documents far more often than in others.
 
     lift: how many times more often than in the whole index. Ordered by lift times the logarithm of the count, so that
@@ -175,23 +175,23 @@ def _together(view: View, concept: int, positions: NDArray[np.int64], *, limit: 
     """
     if not len(positions):
         return []
-    vectors: SparseVectors = view.searcher.documents(positions)
-    counts = np.bincount(vectors.ids, minlength=view.searcher.size)
+    vectors: SparseVectors = searcher.document_scorer.documents(positions)
+    counts = np.bincount(vectors.ids, minlength=searcher.document_scorer.size)
     counts[concept] = 0
-    share, usual = counts / len(positions), view.searcher.df / max(1, view.searcher.n_documents)
+    share, usual = counts / len(positions), searcher.document_scorer.df / max(1, searcher.document_scorer.n_documents)
     lift = np.divide(share, usual, out=np.zeros(len(share)), where=usual > 0)
     strength = np.where(
         counts >= min(MIN_SHARED_DOCUMENTS, len(positions)), np.log(np.maximum(lift, 1e-9)) * np.log1p(counts), 0.0
     )
     best = [int(one) for one in np.argsort(-strength, kind="stable")[:limit] if strength[one] > 0]
     return [
-        {"id": one, "label": view.lexicon.label(one), "documents": int(counts[one]), "lift": float(lift[one])}
+        {"id": one, "label": searcher.lexicon.label(one), "documents": int(counts[one]), "lift": float(lift[one])}
         for one in best
     ]
 
 
-def _documents(view: View, positions: NDArray[np.int64], weights: NDArray[np.float64]) -> list[dict[str, Any]]:
-    found = view.documents.at(positions.tolist())
+def _documents(searcher: Searcher, positions: NDArray[np.int64], weights: NDArray[np.float64]) -> list[dict[str, Any]]:
+    found = searcher.reader.at(positions.tolist())
     return [
         {"id": document.id, "title": document.title, "weight": float(weight), "text": document.text}
         for document, weight in zip(found, weights, strict=True)

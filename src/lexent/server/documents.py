@@ -21,14 +21,14 @@ MOST_ERRORS = 1000
 
 def got(served: ServedIndex, id: str, *, tokens: bool) -> dict[str, Any]:
     """A document with its concepts, strongest first, and on wish with its words and their concepts."""
-    view = served.view()
-    position = view.documents.position(id)
-    document = view.documents.at([position])[0]
-    vector = view.searcher.documents([position])
+    searcher = served.searcher()
+    position = searcher.reader.position(id)
+    document = searcher.reader.at([position])[0]
+    vector = searcher.document_scorer.documents([position])
     ids, weights = vector.of(0)
-    df = view.searcher.df
+    df = searcher.document_scorer.df
     concepts = [
-        {"id": concept, "label": view.lexicon.label(concept), "weight": weight, "documents": int(df[concept])}
+        {"id": concept, "label": searcher.lexicon.label(concept), "weight": weight, "documents": int(df[concept])}
         for concept, weight in sorted(zip(ids.tolist(), weights.tolist(), strict=True), key=lambda one: -one[1])
     ]
     return {
@@ -37,7 +37,7 @@ def got(served: ServedIndex, id: str, *, tokens: bool) -> dict[str, Any]:
         "text": document.text,
         "metadata": document.metadata,
         "concepts": concepts,
-        "tokens": of_document(served, view, position) if tokens else None,
+        "tokens": of_document(served, searcher, position) if tokens else None,
     }
 
 

@@ -11,7 +11,7 @@ from lexent.server.settings import Limits
 
 if TYPE_CHECKING:
     from lexent.search.query import Query
-    from lexent.search.view import View
+    from lexent.search.searcher import Searcher
 
 
 def checked(body: QueryBody | Any, limits: Limits) -> str:
@@ -32,6 +32,6 @@ def steer_of(body: QueryBody) -> dict[str | int, float]:
     return dict(body.steer.items())
 
 
-def weighed(view: View, body: QueryBody) -> Query:
+def weighed(searcher: Searcher, body: QueryBody) -> Query:
     """The query with its final weights."""
-    return view.query(body.query, steer=steer_of(body), learning=learning_of(body))
+    return searcher.query(body.query, steer=steer_of(body), learning=learning_of(body))

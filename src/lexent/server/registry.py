@@ -120,13 +120,13 @@ class IndexRegistry:
         """Run once what a first request would otherwise wait for."""
         from lexent.server.word_attribution import coded_documents
 
-        view = served.view()
-        found = view.search_many([WARM_UP_QUERY], k=10)[0]
+        searcher = served.searcher()
+        found = searcher.search_many([WARM_UP_QUERY], k=10)[0]
         for hit in found.hits[:1]:
             hit.explain()
-            coded_documents(served, view, [hit.position])
-            view.searcher.documents([hit.position])
-            view.searcher.scores(hit.query.ids, hit.query.weights)
+            coded_documents(served, searcher, [hit.position])
+            searcher.document_scorer.documents([hit.position])
+            searcher.document_scorer.scores(hit.query.ids, hit.query.weights)
         with suppress(NotFoundError):
             served.index.lexicon.find("warm")
 

@@ -24,8 +24,8 @@ def search(served: ServedIndex, body: SearchBody) -> dict[str, Any]:
     query, limits = checked(body, served.limits), served.limits
     if body.k > limits.k:
         raise InputError(f"k is {body.k:,}; allowed: at most {limits.k:,}")
-    view = served.view(body.settings)
-    found = view.search_many(
+    searcher = served.searcher(body.settings)
+    found = searcher.search_many(
         [query],
         k=body.k,
         steer=steer_of(body),
@@ -41,7 +41,7 @@ def search(served: ServedIndex, body: SearchBody) -> dict[str, Any]:
         "concepts": found.concepts,
         "added": found.added,
         "hits": [hit_of(hit, names, explained=body.explain, contributions=body.contributions) for hit in found.hits],
-        "generation": view.manifest.generation,
+        "generation": searcher.manifest.generation,
         "took_ms": round((perf_counter() - start) * 1000, 3),
     }
 
@@ -67,7 +67,7 @@ def hit_of(hit: Hit, names: dict[int, str], *, explained: bool, contributions: i
 def parts_of(hit: Hit, names: dict[int, str], most: int | None) -> tuple[list[dict[str, Any]], float]:
     """As `Hit.explain`, straight to what JSON has: a hit has dozens of parts, and an object for each takes longer."""
     query = hit.query
-    weights, values = hit.index.matcher.contributions(query, hit.position)
+    weights, values = hit.index.contributions(query, hit.position)
     there = np.flatnonzero(weights)
     order = there[np.lexsort((query.ids[there], -np.abs(values[there])))]
     kept, others = (order, order[:0]) if most is None else (order[:most], order[most:])
@@ -82,8 +82,8 @@ def parts_of(hit: Hit, names: dict[int, str], most: int | None) -> tuple[list[di
 def explain(served: ServedIndex, body: ExplainBody) -> dict[str, Any]:
     """Where a document stands for a query, and why not higher."""
     checked(body, served.limits)
-    view = served.view(body.settings)
-    position = view.documents.position(body.document)
-    found = why_ranked(view, weighed(view, body), position, body.document)
+    searcher = served.searcher(body.settings)
+    position = searcher.reader.position(body.document)
+    found = why_ranked(searcher, weighed(searcher, body), position, body.document)
     chosen = [part.concept for part in found.explanation.contributions[: body.tokens]]
-    return {**found.to_dict(), "tokens": behind(served, view, body.query, position, chosen)}
+    return {**found.to_dict(), "tokens": behind(served, searcher, body.query, position, chosen)}

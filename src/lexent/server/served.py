@@ -1,4 +1,4 @@
-"""One served index: the view that readers use, and changes, one at a time."""
+"""One served index: the searcher that readers use, and changes, one at a time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import orjson
 from lexent.artifact import MANIFEST
 from lexent.bounded_cache import BoundedCache
 from lexent.engine import Index
-from lexent.search.view import View
+from lexent.search.searcher import Searcher
 from lexent.server.micro_batching import MicroBatcher
 from lexent.server.settings import Limits
 from lexent.server.workers import Workers
 from lexent.types import Document
 
-MAX_CACHED_VIEWS = 4
-"""Views with other settings that are cached; each may hold a copy of the posting lists."""
+MAX_CACHED_SEARCHERS = 4
+"""Searchers with other settings that are cached; each may hold a copy of the posting lists."""
 MAX_CACHED_ANSWERS = 256
 """Answers about concepts, and coded documents, that are cached for one generation of the index."""
 
@@ -45,18 +45,18 @@ class ServedIndex:
         self.name, self.index, self.batcher, self.limits = name, index, batcher, limits
         self.cache: BoundedCache[Any, Any] = BoundedCache(MAX_CACHED_ANSWERS)
         self.writers = Workers(threads=1, most=limits.writes, seconds=None, name=f"lexent-write-{name}")
-        self._views: BoundedCache[bytes, View] = BoundedCache(MAX_CACHED_VIEWS)
+        self._searchers: BoundedCache[bytes, Searcher] = BoundedCache(MAX_CACHED_SEARCHERS)
         self._seen = self._manifest_state()
 
     # --- read --------------------------------------------------------------------------------------------------
 
-    def view(self, settings: Mapping[str, Any] | None = None) -> View:
+    def searcher(self, settings: Mapping[str, Any] | None = None) -> Searcher:
         """The current generation of the index, weighted by other settings where some are given."""
-        view = self.index.view
+        searcher = self.index.searcher
         if not settings:
-            return view
-        key = orjson.dumps([view.manifest.generation, settings], option=orjson.OPT_SORT_KEYS)
-        return self._views.get_or_make(key, lambda: view.retuned(dict(settings)))
+            return searcher
+        key = orjson.dumps([searcher.manifest.generation, settings], option=orjson.OPT_SORT_KEYS)
+        return self._searchers.get_or_make(key, lambda: searcher.retuned(dict(settings)))
 
     def refresh(self) -> bool:
         """Open the generation that another process committed, if any; costs one stat call where there is none."""
@@ -101,7 +101,7 @@ class ServedIndex:
 
     def _clear_caches(self) -> None:
         self.cache.clear()
-        self._views.clear()
+        self._searchers.clear()
 
     def _manifest_state(self) -> tuple[int, int, int]:
         """Modification time, inode and size of the manifest: another commit changes them."""

@@ -19,7 +19,7 @@ from lexent.types import Kind, Tokens, TokenShare
 
 if TYPE_CHECKING:
     from lexent.search.query import Query
-    from lexent.search.view import View
+    from lexent.search.searcher import Searcher
 
 MAX_CONCEPTS = 40
 """Concepts of a hit whose words are given, the strongest ones."""
@@ -48,14 +48,14 @@ class Coded:
         return words(self.text, self.tokens, activations, whole=self.whole)
 
 
-def coded(view: View, texts: Sequence[str], kind: Kind) -> list[Coded]:
+def coded(searcher: Searcher, texts: Sequence[str], kind: Kind) -> list[Coded]:
     """The texts, encoded and coded as the index codes them."""
-    recipe, encoder = view.recipe, view.encoder
+    recipe, encoder = searcher.recipe, searcher.encoder
     if recipe.level != "tokens" or not texts:
         return []
     tokens = encoder.tokenize(texts, kind=kind, specials=recipe.specials)
     summed = recipe.pool == "sum" or (recipe.match == "maxsim" and kind == "query")
-    parts, order = view.pipeline.collect(texts, lambda batch: batch.codes, kind=kind)
+    parts, order = searcher.pipeline.collect(texts, lambda batch: batch.codes, kind=kind)
     rows = [of_text(codes, place) for codes in parts for place in range(len(codes.offsets) - 1)]
     return [
         Coded(text, own, rows[place].ids, rows[place].values, summed, recipe.whole > 0)
@@ -63,13 +63,13 @@ def coded(view: View, texts: Sequence[str], kind: Kind) -> list[Coded]:
     ]
 
 
-def coded_documents(served: ServedIndex, view: View, positions: Sequence[int]) -> list[Coded]:
+def coded_documents(served: ServedIndex, searcher: Searcher, positions: Sequence[int]) -> list[Coded]:
     """The same for documents of the index; those that were asked for lately are not encoded again."""
-    generation = view.manifest.generation
+    generation = searcher.manifest.generation
     known = {position: served.cache.get(("coded", generation, position)) for position in positions}
     fresh = [position for position, found in known.items() if found is None]
-    texts = [document.content for document in view.documents.at(fresh)]
-    for position, found in zip(fresh, coded(view, texts, "document"), strict=False):
+    texts = [document.content for document in searcher.reader.at(fresh)]
+    for position, found in zip(fresh, coded(searcher, texts, "document"), strict=False):
         known[position] = served.cache.put(("coded", generation, position), found)
     return [one for position in positions if (one := known[position]) is not None]
 
@@ -77,31 +77,33 @@ def coded_documents(served: ServedIndex, view: View, positions: Sequence[int]) -
 def of_hits(served: ServedIndex, body: WordsBody) -> dict[str, Any]:
     """For the query and for some of its hits: the words that raised each of the concepts that they share."""
     checked(body, served.limits)
-    view = served.view(body.settings)
-    query = weighed(view, body)
-    there = view.documents.positions(body.documents)
+    searcher = served.searcher(body.settings)
+    query = weighed(searcher, body)
+    there = searcher.reader.positions(body.documents)
     places = {id: there[id] for id in dict.fromkeys(body.documents) if id in there}
-    if view.recipe.level != "tokens":
+    if searcher.recipe.level != "tokens":
         return {"query": [], "documents": []}
-    own = coded(view, [body.query], "query")[0]
-    asked = [side for concept in query.ids.tolist() if (side := _side(view, own, concept))["tokens"]]
+    own = coded(searcher, [body.query], "query")[0]
+    asked = [side for concept in query.ids.tolist() if (side := _side(searcher, own, concept))["tokens"]]
     if query.rows is not None:
-        return {"query": asked, "documents": [_aligned(view, query, id, place) for id, place in places.items()]}
+        return {"query": asked, "documents": [_aligned(searcher, query, id, place) for id, place in places.items()]}
     reply = []
-    for (id, position), found in zip(places.items(), coded_documents(served, view, list(places.values())), strict=True):
-        _, values = view.matcher.contributions(query, position)
+    for (id, position), found in zip(
+        places.items(), coded_documents(served, searcher, list(places.values())), strict=True
+    ):
+        _, values = searcher.contributions(query, position)
         strongest = [place for place in np.argsort(-np.abs(values), kind="stable")[:MAX_CONCEPTS] if values[place] != 0]
         concepts = [int(query.ids[place]) for place in strongest]
-        reply.append({"id": id, "concepts": [_side(view, found, concept) for concept in concepts]})
+        reply.append({"id": id, "concepts": [_side(searcher, found, concept) for concept in concepts]})
     return {"query": asked, "documents": reply}
 
 
-def _aligned(view: View, query: Query, id: str, position: int) -> dict[str, Any]:
+def _aligned(searcher: Searcher, query: Query, id: str, position: int) -> dict[str, Any]:
     """Where tokens are matched, a concept's words are those that the query's tokens found, by what they added."""
-    text = view.documents.at([position])[0].content
+    text = searcher.reader.at([position])[0].content
     found: dict[int, dict[tuple[str, int, int], float]] = {}
     labels: dict[int, str] = {}
-    for token in align(view, query, position, id=id, score=0.0).tokens:
+    for token in align(searcher, query, position, id=id, score=0.0).tokens:
         for part in token.concepts if token.document is not None else ():
             assert token.document is not None
             key = _whole_word(text, token.document)
@@ -134,15 +136,17 @@ def _whole_word(text: str, piece: Piece) -> tuple[str, int, int]:
     return text[start:stop], start, stop
 
 
-def behind(served: ServedIndex, view: View, query: str, position: int, concepts: Sequence[int]) -> list[dict[str, Any]]:
+def behind(
+    served: ServedIndex, searcher: Searcher, query: str, position: int, concepts: Sequence[int]
+) -> list[dict[str, Any]]:
     """The words behind some concepts, on both sides of a hit."""
-    if view.recipe.level != "tokens" or not concepts:
+    if searcher.recipe.level != "tokens" or not concepts:
         return []
-    own, document = coded(view, [query], "query")[0], coded_documents(served, view, [position])[0]
+    own, document = coded(searcher, [query], "query")[0], coded_documents(served, searcher, [position])[0]
     return [
         {
             "concept": concept,
-            "label": view.lexicon.label(concept),
+            "label": searcher.lexicon.label(concept),
             "query": _shares(own, concept),
             "document": _shares(document, concept),
         }
@@ -150,9 +154,9 @@ def behind(served: ServedIndex, view: View, query: str, position: int, concepts:
     ]
 
 
-def of_document(served: ServedIndex, view: View, position: int) -> list[dict[str, Any]]:
+def of_document(served: ServedIndex, searcher: Searcher, position: int) -> list[dict[str, Any]]:
     """The words of a document in order, each with the concepts that it raised most."""
-    found = coded_documents(served, view, [position])
+    found = coded_documents(served, searcher, [position])
     if not found:
         return []
     one = found[0]
@@ -165,13 +169,13 @@ def of_document(served: ServedIndex, view: View, position: int) -> list[dict[str
     reply = []
     for (start, stop), (token, raised) in sorted(rows.items()):
         best = sorted(raised, key=lambda concept: (-raised[concept], concept))[:CONCEPTS_PER_WORD]
-        concepts = [{"id": one, "label": view.lexicon.label(one), "value": raised[one]} for one in best]
+        concepts = [{"id": one, "label": searcher.lexicon.label(one), "value": raised[one]} for one in best]
         reply.append({"token": token, "start": start, "stop": stop, "concepts": concepts})
     return reply
 
 
-def _side(view: View, found: Coded, concept: int) -> dict[str, Any]:
-    return {"concept": concept, "label": view.lexicon.label(concept), **_shares(found, concept)}
+def _side(searcher: Searcher, found: Coded, concept: int) -> dict[str, Any]:
+    return {"concept": concept, "label": searcher.lexicon.label(concept), **_shares(found, concept)}
 
 
 def _shares(found: Coded, concept: int) -> dict[str, Any]:

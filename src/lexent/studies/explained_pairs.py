@@ -59,9 +59,9 @@ class Pairs:
         self.texts: dict[Kind, list[str]] = {"document": collection.texts, "query": list(collection.queries.values())}
         self.states: dict[Kind, NDArray[np.float32]] = {"document": dense[0], "query": dense[1]}
         documents = system.pooled(collection.texts, kind="document", progress=progress)
-        self.searcher = system.searcher(collection, progress=progress)
-        self.queries = self.searcher.query_weights(system.queries(collection, progress=progress))
-        self.found = self.searcher.top_weighted(self.queries, BEST_DOCUMENTS + 1).positions
+        self.document_scorer = system.scorer(collection, progress=progress)
+        self.queries = self.document_scorer.query_weights(system.queries(collection, progress=progress))
+        self.found = self.document_scorer.top_weighted(self.queries, BEST_DOCUMENTS + 1).positions
         self.nearest = self._nearest()
         self.ids = list(collection.queries)
         self.own = self_matches(collection)
@@ -90,7 +90,7 @@ class Pairs:
             return None
         ids, weights = self.queries.of(row)
         ids, weights = ids[weights != 0], weights[weights != 0]
-        held, parts = self.searcher.contributions(target, ids, weights)
+        held, parts = self.document_scorer.contributions(target, ids, weights)
         strength = np.lexsort((ids, -np.abs(parts)))
         explained = ids[strength][held[strength] != 0]
         if not len(explained):
@@ -142,7 +142,9 @@ class Pairs:
         rivals, at = self._rivals(self.found[row], target)
         one = np.ones(1, np.float32)
         ids = concepts["query"]
-        held = np.stack([self.searcher.scores(ids[[place]], one)[0][rivals] for place in range(len(ids))], axis=1)
+        held = np.stack(
+            [self.document_scorer.scores(ids[[place]], one)[0][rivals] for place in range(len(ids))], axis=1
+        )
         sides["query"]["index"] = perturbed.IndexQuery(weights.astype(np.float64), held, at)
         gains = np.zeros(len(concepts["document"]))
         gains[np.searchsorted(concepts["document"], ids[shared])] = parts[shared]

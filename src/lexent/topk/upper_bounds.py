@@ -153,20 +153,25 @@ def score_bound(bounds: UpperBounds, score: np.int32, bound: int) -> int:
     return np.int64(score) + (bound - score_units) * bounds.unit
 
 
-def _add_list_bound_avx512(
+@njit(cache=True, nogil=True, forceinline=True)
+def add_list_bound(
     data: NDArray[np.uint8], nonzero: np.uint64, at: int, place: int, value: np.uint8, bounds: NDArray[np.uint8]
 ) -> None:
     """Adds a value to the bounds of the documents of a block that are in a list with a bitmap.
 
     nonzero: which bytes of the block's bitmap are stored, from `at` on. place: the block's first document.
     """
-    add_where_bitmap(bounds, place, data, at, nonzero, value)
+    if AVX512:
+        add_where_bitmap(bounds, place, data, at, nonzero, value)
+    else:
+        add_list_bound_portable(data, nonzero, at, place, value, bounds)
 
 
-def _add_list_bound_portable(
+@njit(cache=True, nogil=True, forceinline=True)
+def add_list_bound_portable(
     data: NDArray[np.uint8], nonzero: np.uint64, at: int, place: int, value: np.uint8, bounds: NDArray[np.uint8]
 ) -> None:
-    """`_add_list_bound_avx512` for any processor."""
+    """`add_list_bound` for any processor."""
     for word in range(8):
         stored = nonzero & np.uint64(255)
         add_where_set(bounds, place + 64 * word, expand_bytes(data, at, stored), value)
@@ -174,13 +179,8 @@ def _add_list_bound_portable(
         nonzero >>= np.uint64(8)
 
 
-add_list_bound_portable = njit(cache=True, nogil=True, forceinline=True)(_add_list_bound_portable)
-add_list_bound = (
-    njit(cache=True, nogil=True, forceinline=True)(_add_list_bound_avx512) if AVX512 else add_list_bound_portable
-)
-
-
-def _add_code_bounds_avx512(
+@njit(cache=True, nogil=True, forceinline=True)
+def add_code_bounds(
     data: NDArray[np.uint8],
     nonzero: np.uint64,
     at: int,
@@ -196,22 +196,8 @@ def _add_code_bounds_avx512(
 
     code: where the block's codes begin. buffer: working memory. Needs HAS_TABLE_LOOKUP.
     """
-    return add_table_bytes_where_bitmap(bounds, place, data, at, nonzero, code, half_shifts, base, table)
-
-
-def _add_code_bounds_avx2(
-    data: NDArray[np.uint8],
-    nonzero: np.uint64,
-    at: int,
-    code: int,
-    place: int,
-    half_shifts: NDArray[np.uint8],
-    base: np.uint8,
-    table: NDArray[np.uint8],
-    bounds: NDArray[np.uint8],
-    buffer: NDArray[np.uint8],
-) -> int:
-    """`_add_code_bounds_avx512` for processors without AVX-512."""
+    if AVX512:  # a constant: the other branch is not compiled
+        return add_table_bytes_where_bitmap(bounds, place, data, at, nonzero, code, half_shifts, base, table)
     for word in range(0, BLOCK_DOCUMENTS, 64):
         bits = expand_bytes(data, at, nonzero & np.uint64(255))
         at += popcount(nonzero & np.uint64(255))
@@ -222,11 +208,6 @@ def _add_code_bounds_avx2(
             bits >>= np.uint64(8)
     add_table_bytes(bounds, place, buffer, 0, half_shifts, base, table)
     return code
-
-
-add_code_bounds = njit(cache=True, nogil=True, forceinline=True)(
-    _add_code_bounds_avx512 if AVX512 else _add_code_bounds_avx2
-)
 
 
 @njit(cache=True, nogil=True)

@@ -22,9 +22,7 @@ from lexent.indexing.postings.packing import CHUNK_DOCUMENTS, PostingLists, find
 from lexent.indexing.postings.quantisation import CODE_OF_ONE, NARROW_NEUTRAL_SHIFT, NARROW_SHIFT_OFFSET
 from lexent.indexing.postings.simd import prefetch
 from lexent.topk import bound_pruning, maxscore
-from lexent.topk.bound_pruning import NEUTRAL_AGGRESSIVENESS as NEUTRAL_AGGRESSIVENESS
 from lexent.topk.heap import COUNT, push
-from lexent.topk.heap import sort_heap as sort_heap
 from lexent.topk.impacts import contribution
 from lexent.topk.posting_lists import score_candidates
 from lexent.topk.upper_bounds import HAS_TABLE_LOOKUP, no_bounds
@@ -72,6 +70,7 @@ def top_k(
     lists: PostingLists,
     impacts: SegmentImpacts,
     allowed: NDArray[np.bool_],
+    few: NDArray[np.int64],
     base: int,
     heap_scores: NDArray[np.int32],
     heap_documents: NDArray[np.int64],
@@ -81,20 +80,25 @@ def top_k(
     """Pushes a segment's best documents to a heap; returns 0, DAMAGED or NEGATIVE_WEIGHT.
 
     ids, weights, scale, size: of the query's terms, see `prepare_terms`. allowed: which documents may be found, empty
-    for all. base: the position of the segment's first document. state: documents in the heap, a threshold known to be
-    reached, and NEUTRAL_AGGRESSIVENESS at first; it is handed on to the next segment. Nothing is pushed
-    where a weight is negative.
+    for all. few: those documents, ascending, where each is to be probed in every posting list; else empty. base: the
+    position of the segment's first document. state: documents in the heap, a threshold known to be reached, and
+    NEUTRAL_AGGRESSIVENESS at first; it is handed on to the next segment. Nothing is pushed where a weight is negative.
     """
     latents, scaled, negative = prepare_terms(ids, weights, scale, size)
     if negative:
         return NEGATIVE_WEIGHT
-    n_latents, k = len(latents), len(heap_scores)
-    descriptors = np.empty((n_latents, COLUMNS), np.int64)
-    term_weights = np.empty(n_latents, np.float32)
-    term_bounds = np.empty(n_latents, np.int64)
+    k = len(heap_scores)
     for number in range(len(lists.chunks) - 1):
         first = lists.chunks[number, 0]
         n_documents = lists.chunks[number + 1, 0] - first
+        live = allowed[first : first + n_documents] if len(allowed) else allowed
+        whole, terms = _find_lists(latents, scaled, lists, number, impacts)
+        if not whole:
+            return DAMAGED
+        if state[COUNT] == k:
+            state[THRESHOLD] = max(state[THRESHOLD], np.int64(heap_scores[0]) + 1)
+        if terms.upper_bounds.sum() < max(state[THRESHOLD], 1):
+            continue
         chunk = Chunk(
             lists,
             n_documents,
@@ -103,16 +107,10 @@ def top_k(
             impacts.half_shifts[first : first + CHUNK_DOCUMENTS],
             impacts.curve,
         )
-        live = allowed[first : first + n_documents] if len(allowed) else allowed
-        n = _find_lists(latents, scaled, lists, number, impacts, descriptors, term_weights, term_bounds)
-        if n == DAMAGED:
-            return DAMAGED
-        if state[COUNT] == k:
-            state[THRESHOLD] = max(state[THRESHOLD], np.int64(heap_scores[0]) + 1)
-        if term_bounds[:n].sum() < max(state[THRESHOLD], 1):
-            continue
-        terms = QueryTerms(descriptors[:n], term_weights[:n], term_bounds[:n])
-        if HAS_TABLE_LOOKUP and lists.records.shape[1] > 1 and k <= BOUND_PRUNING_MAX_K:
+        if len(few):
+            low, high = np.searchsorted(few, first), np.searchsorted(few, first + n_documents)
+            n_candidates = _probe_all(chunk, terms, few[low:high] - first, workspace)
+        elif HAS_TABLE_LOOKUP and lists.records.shape[1] > 1 and k <= BOUND_PRUNING_MAX_K:
             n_candidates = bound_pruning.search(chunk, terms, live, k, state, workspace)
         else:
             n_candidates = maxscore.search(chunk, terms, live, k, state, workspace)
@@ -125,73 +123,24 @@ def top_k(
 
 
 @njit(cache=True, nogil=True)
-def top_k_of_few(
-    ids: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    scale: float,
-    size: int,
-    lists: PostingLists,
-    impacts: SegmentImpacts,
-    documents: NDArray[np.int64],
-    base: int,
-    heap_scores: NDArray[np.int32],
-    heap_documents: NDArray[np.int64],
-    state: NDArray[np.int64],
-    workspace: Workspace,
-) -> int:
-    """`top_k` among a few documents of a segment, which ascend: each is probed in every posting list."""
-    latents, scaled, negative = prepare_terms(ids, weights, scale, size)
-    if negative:
-        return NEGATIVE_WEIGHT
-    n_latents, k, start = len(latents), len(heap_scores), 0
-    descriptors = np.empty((n_latents, COLUMNS), np.int64)
-    term_weights = np.empty(n_latents, np.float32)
-    term_bounds = np.empty(n_latents, np.int64)
-    for number in range(len(lists.chunks) - 1):
-        first, stop, n_candidates = lists.chunks[number, 0], lists.chunks[number + 1, 0], np.int64(0)
-        while start < len(documents) and documents[start] < stop:
-            workspace.candidates[n_candidates], workspace.candidate_scores[n_candidates] = documents[start] - first, 0
-            start += 1
-            n_candidates += 1
-        if n_candidates == 0:
-            continue
-        n = _find_lists(latents, scaled, lists, number, impacts, descriptors, term_weights, term_bounds)
-        if n == DAMAGED:
-            return DAMAGED
-        chunk = Chunk(
-            lists,
-            stop - first,
-            impacts.shifts[first : first + CHUNK_DOCUMENTS],
-            impacts.lowest_shifts[number],
-            impacts.half_shifts[first : first + CHUNK_DOCUMENTS],
-            impacts.curve,
-        )
-        terms, order = QueryTerms(descriptors[:n], term_weights[:n], term_bounds[:n]), np.arange(n)
-        score_candidates(
-            chunk, terms, order, np.full(n, -1), np.zeros(n, np.int64), no_bounds(), n_candidates, workspace
-        )
-        for place in range(n_candidates):
-            if workspace.candidate_scores[place] > 0:
-                score = np.int32(workspace.candidate_scores[place])
-                push(heap_scores, heap_documents, state, k, score, base + first + workspace.candidates[place])
-    return 0
+def _probe_all(chunk: Chunk, terms: QueryTerms, documents: NDArray[np.int64], workspace: Workspace) -> int:
+    """Scores some documents of a chunk by probing every posting list; returns how many score above 0."""
+    n, n_terms = len(documents), len(terms.upper_bounds)
+    workspace.candidates[:n], workspace.candidate_scores[:n] = documents, 0
+    required = np.zeros(n_terms, np.int64)
+    required[n_terms - 1] = 1
+    return score_candidates(chunk, terms, np.arange(n_terms), np.full(n_terms, -1), required, no_bounds(), n, workspace)
 
 
 @njit(cache=True, nogil=True)
 def _find_lists(
-    latents: NDArray[np.uint32],
-    weights: NDArray[np.float32],
-    lists: PostingLists,
-    chunk: int,
-    impacts: SegmentImpacts,
-    descriptors: NDArray[np.int64],
-    term_weights: NDArray[np.float32],
-    term_bounds: NDArray[np.int64],
-) -> int:
-    """Finds the query's posting lists in a chunk: fills `QueryTerms`; returns how many there are, or DAMAGED."""
+    latents: NDArray[np.uint32], weights: NDArray[np.float32], lists: PostingLists, chunk: int, impacts: SegmentImpacts
+) -> tuple[bool, QueryTerms]:
+    """The query's posting lists in a chunk, and whether none of them is damaged."""
     n, rise, known = 0, impacts.shift_rises[chunk], known_in(lists, chunk)
     first, n_lists = lists.chunks[chunk, 1], lists.chunks[chunk + 1, 1] - lists.chunks[chunk, 1]
-    found = np.empty(len(latents), np.int64)
+    found, descriptors = np.empty(len(latents), np.int64), np.empty((len(latents), COLUMNS), np.int64)
+    term_weights, term_bounds = np.empty(len(latents), np.float32), np.empty(len(latents), np.int64)
     for place in range(len(latents)):  # prefetch all records before the first is read
         found[place] = find_list(known, np.uint64(latents[place]), n_lists)
         prefetch(lists.records[first:].reshape(-1), max(found[place], 0) * lists.records.shape[1])
@@ -200,7 +149,7 @@ def _find_lists(
             continue
         row = first + found[place]
         if not locate(lists, chunk, row, descriptors[n]):
-            return DAMAGED
+            return False, QueryTerms(descriptors[:0], term_weights[:0], term_bounds[:0])
         binary = lists.records.shape[1] == 1
         packed = 2 * CODE_OF_ONE + NARROW_NEUTRAL_SHIFT if binary else np.int64(lists.records[row, 0]) >> 20
         position = min(max(packed + NARROW_SHIFT_OFFSET + rise, 0), len(impacts.curve) - 1)
@@ -208,4 +157,4 @@ def _find_lists(
         term_weights[n] = weights[place]
         term_bounds[n] = contribution(impacts.curve[position], weights[place])
         n += 1
-    return n
+    return True, QueryTerms(descriptors[:n], term_weights[:n], term_bounds[:n])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from lexent.errors import InputError
+from lexent.search.document_scorer import DocumentScorer
 from lexent.search.lexical import RECIPE, counts, words
-from lexent.search.searcher import Searcher
 from lexent.training.hard_negatives import (
     MINING_DEPTH,
     QUERIES_PER_BATCH,
@@ -56,13 +56,13 @@ def bm25_negatives(
 ) -> NDArray[np.int64]:
     """int64[n_queries, depth - skip]: the best documents by BM25, without known answers and the first `skip` others."""
     vocabulary: dict[str, int] = {}
-    searcher = Searcher.from_vectors(counts(map(words, pairs.documents), vocabulary, grow=True), RECIPE)
+    scorer = DocumentScorer.from_vectors(counts(map(words, pairs.documents), vocabulary, grow=True), RECIPE)
     most = min(depth + max(len(found) for found in pairs.answers()), len(pairs.documents))
     candidates = np.full((len(pairs.queries), most), -1, np.int64)
     for start in range(0, len(pairs.queries), QUERIES_PER_BATCH):
         part = slice(start, start + QUERIES_PER_BATCH)
         queries = counts(map(words, pairs.queries[part]), vocabulary, grow=False)
-        candidates[part] = searcher.top(queries, most).positions
+        candidates[part] = scorer.top(queries, most).positions
         if progress is not None:
             progress(min(1.0, (start + QUERIES_PER_BATCH) / len(pairs.queries)))
     return chosen(candidates, pairs, skip=skip)[:, : depth - skip]

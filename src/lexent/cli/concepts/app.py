@@ -152,7 +152,7 @@ def _where(index: Path | None, lexicon: str | None) -> list[str]:
 
 def _counts(index: Index | None) -> list[int] | None:
     """How many documents have each concept."""
-    found: list[int] | None = None if index is None else index.searcher.df.tolist()
+    found: list[int] | None = None if index is None else index.searcher.document_scorer.df.tolist()
     return found
 
 
@@ -190,9 +190,9 @@ def _documents(index: Index, concept: int, limit: int) -> list[dict[str, Any]]:
 
     from lexent.types import SparseVectors
 
-    searcher = index.searcher
-    one = SparseVectors(np.array([concept], np.int32), np.ones(1, np.float32), np.array([0, 1]), searcher.size)
-    positions, weights = (side[0] for side in searcher.top_weighted(one, limit))
+    scorer = index.searcher.document_scorer
+    one = SparseVectors(np.array([concept], np.int32), np.ones(1, np.float32), np.array([0, 1]), scorer.size)
+    positions, weights = (side[0] for side in scorer.top_weighted(one, limit))
     positions, weights = positions[positions >= 0], weights[positions >= 0]
     found = index.documents.at(positions.tolist())
     return [

@@ -54,9 +54,9 @@ def categories(collection: Collection, system: Latent, *, progress: Progress | N
     """Shares of each kind, in the lexicon and by use."""
     names = get_args(Category)
     kinds = np.array([names.index(concept.category) for concept in system.lexicon.concepts])
-    searcher = system.searcher(collection, progress=progress)
-    weights = searcher.query_weights(system.queries(collection, progress=progress))
-    asked = np.bincount(weights.ids[weights.values != 0], minlength=searcher.size)
+    scorer = system.scorer(collection, progress=progress)
+    weights = scorer.query_weights(system.queries(collection, progress=progress))
+    asked = np.bincount(weights.ids[weights.values != 0], minlength=scorer.size)
 
     def shares(counts: NDArray[Any]) -> dict[str, float]:
         sums = np.bincount(kinds, weights=counts, minlength=len(names))
@@ -67,7 +67,7 @@ def categories(collection: Collection, system: Latent, *, progress: Progress | N
         system=system.name,
         concepts=len(kinds),
         lexicon=shares(np.ones(len(kinds))),
-        live=shares((searcher.df > 0).astype(np.float64)),
-        documents=shares(searcher.df.astype(np.float64)),
+        live=shares((scorer.df > 0).astype(np.float64)),
+        documents=shares(scorer.df.astype(np.float64)),
         queries=shares(asked.astype(np.float64)),
     )

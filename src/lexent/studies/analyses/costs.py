@@ -70,13 +70,13 @@ def costs(
     rows = []
     for system in systems:
         if isinstance(system, Latent):
-            searcher, queries = (
-                system.searcher(collection, progress=progress),
+            scorer, queries = (
+                system.scorer(collection, progress=progress),
                 system.queries(collection, progress=progress),
             )
-            found = searcher.top(queries, depth + 1)
+            found = scorer.top(queries, depth + 1)
             run = from_top(collection, found.positions, scores=found.scores, depth=depth)
-            used = usage.of_concepts(searcher, queries)
+            used = usage.of_concepts(scorer, queries)
         elif isinstance(system, Lexical):
             run = system.run(collection, depth=depth)
             used = usage.of_words(WordIndex.of(collection.texts), words(list(collection.queries.values())))

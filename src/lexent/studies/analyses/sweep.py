@@ -78,7 +78,7 @@ def sweep(
     """Every recipe, by its label, on the trials' collection."""
     found: dict[str, tuple[scoring.Scores, Usage]] = {}
     for done, (label, recipe) in enumerate(settings.items(), 1):
-        used = usage.of_concepts(trials.searcher(recipe), trials.queries(recipe))
+        used = usage.of_concepts(trials.scorer(recipe), trials.queries(recipe))
         found[label] = trials.scores(recipe), used
         if progress is not None:
             progress(f"{trials.system.name}, {title}", done, len(settings))

@@ -14,7 +14,7 @@ from lexent.types import SparseVectors
 
 if TYPE_CHECKING:
     from lexent.evaluation.lexical import WordIndex
-    from lexent.search.searcher import Searcher
+    from lexent.search.document_scorer import DocumentScorer
 
 HEAD = ("FLOPs", "doc. length", "query length", "index MB", "vocabulary")
 
@@ -45,17 +45,17 @@ class Usage:
         return asdict(self)
 
 
-def of_concepts(searcher: Searcher, queries: SparseVectors) -> Usage:
-    """queries: as `Searcher.top` takes them. Concepts of a query that weigh nothing are not counted."""
-    weights = searcher.query_weights(queries)
+def of_concepts(scorer: DocumentScorer, queries: SparseVectors) -> Usage:
+    """queries: as `DocumentScorer.top` takes them. Concepts of a query that weigh nothing are not counted."""
+    weights = scorer.query_weights(queries)
     used = weights.ids[weights.values != 0]
-    asked = np.bincount(used, minlength=searcher.size)
+    asked = np.bincount(used, minlength=scorer.size)
     return Usage(
-        flops=_shared(asked, len(queries), searcher.df, searcher.n_documents),
-        document_length=searcher.n_postings / max(searcher.n_documents, 1),
+        flops=_shared(asked, len(queries), scorer.df, scorer.n_documents),
+        document_length=scorer.n_postings / max(scorer.n_documents, 1),
         query_length=len(used) / max(len(queries), 1),
-        bytes=sum(segment.bytes for segment in searcher.segments),
-        vocabulary=int(np.count_nonzero(searcher.df)),
+        bytes=sum(segment.bytes for segment in scorer.segments),
+        vocabulary=int(np.count_nonzero(scorer.df)),
     )
 
 

@@ -78,7 +78,7 @@ def zipf(collection: Collection, systems: Sequence[Latent], *, progress: Progres
     n = len(collection.documents)
     curves = [curve("words", np.array(list(counts.values()), np.int64), n)]
     for system in systems:
-        curves.append(curve(system.name, system.searcher(collection, progress=progress).df, n))
+        curves.append(curve(system.name, system.scorer(collection, progress=progress).df, n))
     return Zipf(collection.name, n, tuple(curves))
 
 

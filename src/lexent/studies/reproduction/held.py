@@ -18,8 +18,8 @@ from lexent.evaluation.runs import from_top
 from lexent.evaluation.systems import TokenMatch
 from lexent.indexing.forward.tokens import TokenStore
 from lexent.indexing.segment import Segment
-from lexent.search.maxsim import MaxSim
-from lexent.search.searcher import Searcher
+from lexent.search.document_scorer import DocumentScorer
+from lexent.search.maxsim_scorer import MaxSimScorer
 from lexent.studies.sampling import sampled
 from lexent.types import RowCodes, States
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
     from lexent.recipes import Recipe
-    from lexent.search.matching import Mode
-    from lexent.search.maxsim import MaxSim
+    from lexent.search.maxsim_scorer import MaxSimScorer
+    from lexent.search.modes import Mode
     from lexent.search.query import Query
     from lexent.studies.reproduction.study import Study
 
@@ -93,9 +93,9 @@ class Held:
         """A system that matches tokens by a lexicon."""
         return TokenMatch(recipe, lexicon, self.encoder)
 
-    def queries(self, lexicon: Lexicon, recipe: Recipe, matcher: MaxSim) -> list[Query]:
+    def queries(self, lexicon: Lexicon, recipe: Recipe, scorer: MaxSimScorer) -> list[Query]:
         """The coded queries of the collection."""
-        return self.system(lexicon, recipe).queries(self.collection, matcher.searcher)
+        return self.system(lexicon, recipe).queries(self.collection, scorer.document_scorer)
 
 
 def held(study: Study) -> Held:
@@ -111,20 +111,20 @@ def held(study: Study) -> Held:
 _held: dict[tuple[str, str, int], Held] = {}
 
 
-def matcher(codes: RowCodes, lexicon: Lexicon, recipe: Recipe) -> MaxSim:
+def scorer(codes: RowCodes, lexicon: Lexicon, recipe: Recipe) -> MaxSimScorer:
     """Documents as an index packs them, from the codes of their tokens."""
     rows = RowCodes(codes.ids, unit(np.ascontiguousarray(codes.values)), codes.offsets)
     return packed(TokenStore.of(rows, size=lexicon.size), lexicon, recipe)
 
 
-def packed(store: Any, lexicon: Lexicon, recipe: Recipe) -> MaxSim:
-    """A MaxSim searcher over a token store."""
+def packed(store: Any, lexicon: Lexicon, recipe: Recipe) -> MaxSimScorer:
+    """A MaxSim scorer over a token store."""
     segment = Segment.pack(store.maxima(size=lexicon.size), size=lexicon.size, recipe=recipe)
-    return MaxSim(Searcher([segment], recipe, size=lexicon.size), [store])
+    return MaxSimScorer(DocumentScorer([segment], recipe, size=lexicon.size), [store])
 
 
 def quality(
-    found: MaxSim, queries: Sequence[Query], collection: Collection, *, measures: Sequence[str], mode: Mode = None
+    found: MaxSimScorer, queries: Sequence[Query], collection: Collection, *, measures: Sequence[str], mode: Mode = None
 ) -> scoring.Scores:
     """The measures of each query."""
     wanted = scoring.parse(list(measures))
@@ -134,7 +134,7 @@ def quality(
     return scoring.score(collection.qrels, run, wanted)
 
 
-def speed(found: MaxSim, queries: Sequence[Query], *, k: int, mode: Mode = None) -> dict[str, float]:
+def speed(found: MaxSimScorer, queries: Sequence[Query], *, k: int, mode: Mode = None) -> dict[str, float]:
     """Milliseconds of a search on one thread, without encoding the query, and how many documents are scored."""
     found.top(queries[:1], k, mode=mode, threads=1)  # compiles
     times, scored = [], []

@@ -20,7 +20,7 @@ from lexent.studies.reproduction.section import Figure, Result, Section
 from lexent.studies.reproduction.study import Study
 
 if TYPE_CHECKING:
-    from lexent.search.searcher import Searcher
+    from lexent.search.document_scorer import DocumentScorer
     from lexent.types import SparseVectors
 
 PAPER_QUERY_CAP = 100
@@ -52,22 +52,22 @@ def _concepts(study: Study) -> Iterator[tuple[Result, Search]]:
         trials = trials_of(study, system)
         for cap in dict.fromkeys((system.recipe.query_cap, PAPER_QUERY_CAP)):
             recipe = system.recipe.having(query_cap=cap)
-            searcher = trials.searcher(recipe)
-            weighed = searcher.query_weights(trials.queries(recipe))
+            scorer = trials.scorer(recipe)
+            weighed = scorer.query_weights(trials.queries(recipe))
             asked = [weighed.take(np.array([row])) for row in range(len(weighed))]
             row = {
                 "name": system.name if cap is None else f"{system.name}, query cap {cap}",
                 "values": trials.scores(recipe).means,
                 "terms": float(np.mean([len(query.ids) for query in asked])),
-                "read": float(np.mean([searcher.df[query.ids].sum() for query in asked])),
-                "bytes": sum(segment.bytes for segment in searcher.segments),
-                "postings": searcher.n_postings,
+                "read": float(np.mean([scorer.df[query.ids].sum() for query in asked])),
+                "bytes": sum(segment.bytes for segment in scorer.segments),
+                "postings": scorer.n_postings,
             }
-            yield row, partial(_search, searcher, asked)
+            yield row, partial(_search, scorer, asked)
 
 
-def _search(searcher: Searcher, asked: Sequence[SparseVectors], row: int) -> None:
-    searcher.top_weighted(asked[row], TIMED_HITS, threads=1)
+def _search(scorer: DocumentScorer, asked: Sequence[SparseVectors], row: int) -> None:
+    scorer.top_weighted(asked[row], TIMED_HITS, threads=1)
 
 
 def _words(study: Study) -> Iterator[tuple[Result, Search]]:

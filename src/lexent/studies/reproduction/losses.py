@@ -11,7 +11,7 @@ from lexent.lexicon import Concept, Concepts, Lexicon
 from lexent.lexicon.lexicon import LexiconInfo
 from lexent.studies.analyses.table import Table, chance
 from lexent.studies.reproduction import plots
-from lexent.studies.reproduction.held import held, matcher, quality
+from lexent.studies.reproduction.held import held, quality, scorer
 from lexent.studies.reproduction.section import Figure, Result, Section
 from lexent.studies.reproduction.study import Study
 from lexent.training.pair_sources import judged_pairs
@@ -102,7 +102,7 @@ def _row(study: Study, lexicon: Lexicon, last: Any) -> tuple[Result, Any]:
     """What a trained lexicon is worth on the documents that are held."""
     recipe: Recipe = study.matches[0].recipe.having(k=lexicon.sae.config.k)
     documents = held(study)
-    found = matcher(documents.codes(lexicon, recipe.k, progress=study.progress)[0], lexicon, recipe)
+    found = scorer(documents.codes(lexicon, recipe.k, progress=study.progress)[0], lexicon, recipe)
     asked = documents.queries(lexicon, recipe, found)
     scores = quality(found, asked, documents.collection, measures=study.measures)
     facts = {"fvu": last.fvu, "dead": last.dead, "accuracy": last.accuracy}

@@ -14,7 +14,7 @@ import numpy as np
 
 from lexent.evaluation import token_codes
 from lexent.pipeline import Pipeline
-from lexent.search.matching import Fast, Mode
+from lexent.search.modes import Fast, Mode
 from lexent.studies.analyses.table import Table
 from lexent.studies.reproduction import plots
 from lexent.studies.reproduction.held import packed, quality, speed
@@ -33,8 +33,8 @@ MAX_INDEXED_DOCUMENTS = 300
 
 def _modes(study: Study) -> Result:
     chosen, collection = study.matches[0], study.collection
-    found = chosen.matcher(collection, progress=study.progress)
-    asked = chosen.queries(collection, found.searcher, progress=study.progress)
+    found = chosen.scorer(collection, progress=study.progress)
+    asked = chosen.queries(collection, found.document_scorer, progress=study.progress)
     modes: dict[str, Mode] = {"exact": "exact"}
     modes |= {f"fast, {most:,} candidates": Fast(candidates=most) for most in CANDIDATES}
     best = found.top(asked, TIMED_HITS, mode="exact").positions
@@ -92,7 +92,7 @@ def _growth(study: Study) -> Result:
         )
         taken = store.take(np.array([places[document.id] for document in some.documents], np.int64))
         found = packed(taken, chosen.lexicon, chosen.recipe)
-        asked = chosen.queries(some, found.searcher)
+        asked = chosen.queries(some, found.document_scorer)
         scores = quality(found, asked, some, measures=study.measures)
         timed = {mode: speed(found, asked, k=TIMED_HITS, mode=mode) for mode in ("exact", "fast")}
         rows.append({"documents": len(some.documents), "values": scores.means, **timed})

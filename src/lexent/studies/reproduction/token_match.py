@@ -22,7 +22,7 @@ from lexent.studies.limit import limit
 from lexent.studies.maxsim_theory import tables, theory
 from lexent.studies.nearest import nearest
 from lexent.studies.reproduction import plots
-from lexent.studies.reproduction.held import Held, held, joined, matcher, quality, speed
+from lexent.studies.reproduction.held import Held, held, joined, quality, scorer, speed
 from lexent.studies.reproduction.retrieval import score_bars, score_systems, score_tables
 from lexent.studies.reproduction.section import Figure, Result, Section
 from lexent.studies.reproduction.study import Study
@@ -63,7 +63,7 @@ def _ks(study: Study) -> Result:
         if k > most:
             continue
         recipe = chosen.recipe.having(k=k)
-        found = matcher(RowCodes(whole.ids[:, :k], whole.values[:, :k], whole.offsets), chosen.lexicon, recipe)
+        found = scorer(RowCodes(whole.ids[:, :k], whole.values[:, :k], whole.offsets), chosen.lexicon, recipe)
         asked = documents.queries(chosen.lexicon, recipe, found)
         scores = quality(found, asked, documents.collection, measures=study.measures)
         n = len(documents.collection.documents)
@@ -108,8 +108,8 @@ def _long(study: Study) -> Result:
     order = np.concatenate(groups)
     ends = np.concatenate([[0], np.cumsum([len(group) for group in groups])])
     codes = _taken(documents.codes(chosen.lexicon, chosen.recipe.k, progress=study.progress)[0], order, ends)
-    found = matcher(codes, chosen.lexicon, chosen.recipe)
-    asked = chosen.queries(whole, found.searcher)
+    found = scorer(codes, chosen.lexicon, chosen.recipe)
+    asked = chosen.queries(whole, found.document_scorer)
     values = {"ssr": quality(found, asked, whole, measures=study.measures)}
     values |= _beside(study, documents, whole, groups)
     dense = values["dense, mean of parts"].per_query

@@ -17,7 +17,7 @@ from lexent.evaluation.runs import from_top
 from lexent.lexicon import Concept, Concepts, Lexicon
 from lexent.lexicon.lexicon import LexiconInfo
 from lexent.pipeline import Pipeline
-from lexent.search.searcher import Searcher
+from lexent.search.document_scorer import DocumentScorer
 from lexent.studies.analyses.table import Table, chance
 from lexent.studies.reproduction import plots
 from lexent.studies.reproduction.held import held
@@ -113,7 +113,7 @@ def _measured(
         recipe = _recipe(name, lexicon, **settings)
         documents, queries = (unit(one, buckets=lexicon.buckets) if recipe.unit else one for one in vectors)
         asked = as_query(queries, recipe, buckets=lexicon.buckets)
-        top = Searcher.from_vectors(documents, recipe).top(asked, depth + 1)
+        top = DocumentScorer.from_vectors(documents, recipe).top(asked, depth + 1)
         run = from_top(part, top.positions, scores=top.scores, depth=depth)
         found[name] = scoring.score(part.qrels, run, wanted)
     return found

@@ -8,10 +8,8 @@ Scores are integers until they are divided by their scale, so they do not depend
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +19,9 @@ from numpy.typing import NDArray
 from lexent.errors import InputError
 from lexent.indexing.forward.tokens import TokenStore, damaged
 from lexent.indexing.postings import quantisation
-from lexent.search.matching import Fast, Mode, fast_of
+from lexent.search.document_scorer import DocumentScorer, Masks, Ranking, TopDocuments, search_all
+from lexent.search.modes import Fast, Mode, fast_of
 from lexent.search.query import Query, QueryRows
-from lexent.search.searcher import Masks, Searcher, TopDocuments
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +38,18 @@ MAX_EXHAUSTIVE_DOCUMENTS = 128
 """Where a filter allows at most this many documents, every one is scored."""
 
 
-class MaxSim:
-    """Matches queries token by token against the documents of a searcher. Thread-safe."""
+class MaxSimScorer:
+    """Matches queries token by token against the documents of a document scorer. Thread-safe."""
 
-    def __init__(self, searcher: Searcher, stores: Sequence[TokenStore]) -> None:
-        self.searcher = searcher
+    def __init__(self, document_scorer: DocumentScorer, stores: Sequence[TokenStore]) -> None:
+        self.document_scorer = document_scorer
         self.stores = tuple(stores)
         self._free_workspaces: deque[Any] = deque()
+
+    @staticmethod
+    def of_forward_index(document_scorer: DocumentScorer, forward: Sequence[dict[str, Any]]) -> MaxSimScorer:
+        """From the forward index of each segment."""
+        return MaxSimScorer(document_scorer, [stores[TokenStore.name] for stores in forward])
 
     def top(
         self,
@@ -60,35 +63,25 @@ class MaxSim:
         """The k best documents of each query. A document is a hit when its score is not 0."""
         if k < 0:
             raise InputError(f"k is {k}; allowed: 0 or more")
-        fast, width = fast_of(mode, self.searcher.recipe), min(k, self.searcher.n_documents)
-        positions = np.full((len(queries), width), -1, np.int64)
-        scores = np.zeros((len(queries), width), np.float64)
-        masks = self.searcher.masks(allowed)
+        fast, width = fast_of(mode, self.document_scorer.recipe), min(k, self.document_scorer.n_documents)
+        masks = self.document_scorer.masks(allowed)
 
-        def search(row: int) -> None:
-            documents, found, divisor, _ = self._search_one(_rows(queries[row]), width, masks, fast)
-            positions[row, : len(documents)], scores[row, : len(documents)] = documents, found / divisor
+        def search(row: int) -> Ranking:
+            return self._search_one(_rows(queries[row]), width, masks, fast)[:2]
 
-        workers = min(len(queries), threads or os.cpu_count() or 1)
-        if workers > 1 and width:
-            with ThreadPoolExecutor(workers) as pool:
-                list(pool.map(search, range(len(queries))))
-        else:
-            for row in range(len(queries) if width else 0):
-                search(row)
-        return TopDocuments(positions, scores)
+        return search_all(search, len(queries), width, threads=threads, per_task=1)
 
     def scored(self, query: Query, k: int, *, mode: Mode = None) -> int:
         """Number of documents that a search for the k best scores; the others are pruned by their upper bounds."""
-        width = min(k, self.searcher.n_documents)
-        fast = fast_of(mode, self.searcher.recipe)
-        return self._search_one(_rows(query), width, self.searcher.masks(None), fast)[3]
+        width = min(k, self.document_scorer.n_documents)
+        fast = fast_of(mode, self.document_scorer.recipe)
+        return self._search_one(_rows(query), width, self.document_scorer.masks(None), fast)[2]
 
     def scores(self, query: Query) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Scores of all documents, and which of them are hits. Deleted documents are no hits."""
-        positions = self._live_positions(self.searcher.masks(None))
+        positions = self._live_positions(self.document_scorer.masks(None))
         found, divisor = self._score(_rows(query), positions)
-        scores = np.zeros(int(self.searcher.bases[-1]), np.float64)
+        scores = np.zeros(int(self.document_scorer.bases[-1]), np.float64)
         scores[positions] = found / divisor
         return scores, scores != 0
 
@@ -110,8 +103,8 @@ class MaxSim:
     def align(self, query: Query, position: int) -> Aligned:
         """Finds for each row of a query its most similar row in a document, and the concepts that the two share."""
         rows = _rows(query)
-        place = int(np.searchsorted(self.searcher.bases, position, side="right")) - 1
-        found = self.stores[place].document(position - int(self.searcher.bases[place]))
+        place = int(np.searchsorted(self.document_scorer.bases, position, side="right")) - 1
+        found = self.stores[place].document(position - int(self.document_scorer.bases[place]))
         weights, divisor = _quantised(rows)
         best, codes = np.full(len(rows), -1, np.int64), np.zeros(len(rows.ids), np.int64)
         if found.n_rows:
@@ -134,8 +127,8 @@ class MaxSim:
 
     def _live_positions(self, masks: Masks) -> NDArray[np.int64]:
         """Positions of all documents that the masks allow."""
-        bases = self.searcher.bases.tolist()
-        lengths = [segment.n_documents for segment in self.searcher.segments]
+        bases = self.document_scorer.bases.tolist()
+        lengths = [segment.n_documents for segment in self.document_scorer.segments]
         positions = [
             base + (np.flatnonzero(mask) if len(mask) else np.arange(length))
             for base, mask, length in zip(bases, masks, lengths, strict=False)
@@ -144,13 +137,13 @@ class MaxSim:
 
     def _search_one(
         self, rows: QueryRows, k: int, masks: Masks, fast: Fast | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], float, int]:
-        """Positions and integer scores of the best documents, highest first; the divisor; how many were scored."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+        """Positions and scores of the best documents, highest first, and how many documents were scored."""
         from lexent.topk import maxsim
         from lexent.topk.heap import sort_heap
 
         weights, divisor = _quantised(rows)
-        exhaustive = self.searcher.n_allowed(masks) <= MAX_EXHAUSTIVE_DOCUMENTS
+        exhaustive = self.document_scorer.n_allowed(masks) <= MAX_EXHAUSTIVE_DOCUMENTS
         if (
             exhaustive or (weights < 0).any() or len(weights) > maxsim.MAX_QUERY_LATENTS
         ):  # no upper bound holds, or pruning does not pay
@@ -158,24 +151,29 @@ class MaxSim:
             found, _ = self._score(rows, documents)
             hits = np.flatnonzero(found)
             order = hits[np.lexsort((documents[hits], -found[hits]))][:k]
-            return documents[order], found[order], divisor, len(documents)
-        inverted = maxsim.invert_query(rows.ids, weights, rows.offsets, size=self.searcher.size)
+            return documents[order], found[order] / divisor, len(documents)
+        inverted = maxsim.invert_query(rows.ids, weights, rows.offsets, size=self.document_scorer.size)
         latents, sums = inverted.latents, np.add.reduceat(inverted.values.astype(np.int64), inverted.firsts[:-1])
         if fast is not None:
-            latents, sums = _strongest_latents(rows, weights, fast.concepts, size=self.searcher.size)
-        heap_scores, documents, state = np.zeros(k, np.int64), np.full(k, -1, np.int64), np.zeros(2, np.int64)
+            latents, sums = _strongest_latents(rows, weights, fast.concepts, size=self.document_scorer.size)
+        scores, documents, state = heap = np.zeros(k, np.int64), np.full(k, -1, np.int64), np.zeros(2, np.int64)
         workspace = self._borrow_workspace()
         try:
-            for place, segment in enumerate(self.searcher.segments):
+            for place, segment in enumerate(self.document_scorer.segments):
                 query = (inverted, latents, sums, 0 if fast is None else fast.candidates)
-                places = (segment.lists, self.stores[place].checked, masks[place], int(self.searcher.bases[place]))
-                if maxsim.top_k(*query, *places, heap_scores, documents, state, workspace) < 0:
+                places = (
+                    segment.lists,
+                    self.stores[place].checked,
+                    masks[place],
+                    int(self.document_scorer.bases[place]),
+                )
+                if maxsim.top_k(*query, *places, *heap, workspace) < 0:
                     raise damaged()
         finally:
             self._free_workspaces.append(workspace)
         count = int(state[0])
-        sort_heap(heap_scores, documents, count)
-        return documents[:count], heap_scores[:count], divisor, int(state[1])
+        sort_heap(scores, documents, count)
+        return documents[:count], scores[:count] / divisor, int(state[maxsim.SCORED])
 
     def _borrow_workspace(self) -> Any:
         from lexent.topk import maxsim
@@ -190,9 +188,9 @@ class MaxSim:
         from lexent.topk import maxsim
 
         weights, divisor = _quantised(rows)
-        inverted = maxsim.invert_query(rows.ids, weights, rows.offsets, size=self.searcher.size)
+        inverted = maxsim.invert_query(rows.ids, weights, rows.offsets, size=self.document_scorer.size)
         scores = np.zeros(len(positions), np.int64)
-        bases = self.searcher.bases
+        bases = self.document_scorer.bases
         for place, store in enumerate(self.stores):
             low, high = np.searchsorted(positions, bases[place : place + 2])
             local = positions[low:high] - bases[place]
@@ -222,8 +220,3 @@ def _quantised(rows: QueryRows) -> tuple[NDArray[np.int32], float]:
     """A query's weights as integers, and the divisor of their scores."""
     factor = quantisation.row_scale(rows.weights, rows.offsets)
     return quantisation.quantise_weights(rows.weights, factor), factor * quantisation.LINEAR_STEPS
-
-
-def of_forward_index(searcher: Searcher, forward: Sequence[dict[str, Any]]) -> MaxSim:
-    """From the forward index of each segment."""
-    return MaxSim(searcher, [stores[TokenStore.name] for stores in forward])
