@@ -14,7 +14,7 @@ from commands import data, furnished, good, run, tiny
 from lexent import recipes
 from lexent.encoders import Encoder, TinyEncoder
 from lexent.errors import InputError, NotFoundError
-from lexent.evaluation import Collection, beir, cache, latent, load, measures
+from lexent.evaluation import Collection, cache, collections, latent, load, measures
 from lexent.evaluation.lexical import WordIndex, words
 from lexent.evaluation.systems import Bench, Dense, Latent, Lexical
 from lexent.indexing.postings import quantisation
@@ -384,7 +384,7 @@ def test_names_of_analyses() -> None:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = furnished(tmp_path_factory.mktemp("analyses"))
-    beir.write(given(), folder / "beir")
+    collections.write(given(), folder / "beir")
     Lexicon.random(ENCODER, size=96, level="pooled").save(folder / "pooled")
     return folder
 

@@ -23,15 +23,12 @@ from lexent.lexicon.endpoint import Completion, Endpoint
 from lexent.lexicon.evidence import is_held_out
 from lexent.lexicon.replies import Replies
 from lexent.studies.naming import Named, Option, Outcome, Question, grade
-from lexent.studies.naming.controls import CONCEPTS_PER_BLOCK, exchanged
 from lexent.studies.naming.exam import Plan, prepare, report
-from lexent.studies.naming.grades import auc, credit, interval, paired
+from lexent.studies.naming.grades import auc, credit, interval, paired, uniqueness
 from lexent.studies.naming.judges import EmbeddingJudge, WordsJudge, terms
 from lexent.studies.naming.model_judge import ModelJudge, prompts, scores
-from lexent.studies.naming.passages import Weigher
 from lexent.studies.naming.questions import SETTINGS
-from lexent.studies.naming.simulation import simulations
-from lexent.studies.naming.uniqueness import uniqueness
+from lexent.studies.naming.tasks import CONCEPTS_PER_BLOCK, Weigher, exchanged, simulations
 from lexent.studies.naming.worksheets import export, score
 from lexent.types import Document, Level
 

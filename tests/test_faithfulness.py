@@ -16,9 +16,8 @@ from lexent.errors import InputError
 from lexent.evaluation import baselines, load
 from lexent.evaluation.systems import Bench
 from lexent.lexicon import Lexicon
-from lexent.studies.explained_pairs import Pairs
+from lexent.studies.explained_pairs import Pairs, placed
 from lexent.studies.faithfulness import FIRST, SHARES, Trial, faithfulness
-from lexent.studies.perturbed import placed
 from lexent.types import Level
 from test_fidelity import collection, perfect
 
@@ -78,7 +77,7 @@ def test_taking_a_concept_from_token_states_is_taking_it_from_the_vector(unit: b
     found = made._dense_text("query", 1, ids)
     masks = np.ones((1, len(ids)), bool)
     masks[0, 3] = False
-    assert np.allclose(found.taken(masks)[0], changed / np.linalg.norm(changed), atol=1e-5)
+    assert np.allclose(found.without(masks)[0], changed / np.linalg.norm(changed), atol=1e-5)
     everything = (rows).mean(axis=0)
     assert np.allclose(found.vector, everything, atol=1e-5)
 
@@ -91,7 +90,7 @@ def test_concepts_alone_rebuild_a_perfect_code() -> None:
     strongest = np.argsort(-np.abs(states))[:16]  # k is 16
     expected = np.zeros_like(states)
     expected[strongest] = states[strongest]
-    assert np.allclose(found.given(np.ones((1, 64), bool))[0], expected / np.linalg.norm(expected), atol=1e-5)
+    assert np.allclose(found.alone(np.ones((1, 64), bool))[0], expected / np.linalg.norm(expected), atol=1e-5)
 
 
 def test_places_count_what_is_above_and_earlier_equals() -> None:

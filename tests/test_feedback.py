@@ -17,8 +17,7 @@ from lexent.encoders import Encoder, TinyEncoder
 from lexent.engine import Index
 from lexent.errors import InputError, NotFoundError
 from lexent.evaluation import Collection, evaluate, load
-from lexent.evaluation.expanded import Expanded
-from lexent.evaluation.systems import Bench
+from lexent.evaluation.systems import Bench, Expanded
 from lexent.explain import why
 from lexent.indexing import segment as segments
 from lexent.search import Feedback, Results

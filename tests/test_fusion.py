@@ -16,7 +16,7 @@ from lexent.encoders import TinyEncoder
 from lexent.engine import Index
 from lexent.errors import InputError, NotFoundError
 from lexent.evaluation import Collection, baselines, evaluate, measures, runs
-from lexent.evaluation.fused import fused
+from lexent.evaluation.runs import fused
 from lexent.search.fusion import WEIGHTS, Fusion, Method, fuse
 from lexent.types import Document
 

@@ -10,9 +10,8 @@ import pytest
 from commands import data, good, run
 from lexent.encoders import Encoder
 from lexent.errors import InputError
-from lexent.evaluation import beir, evaluate, load
-from lexent.studies.limit import LIKES_PER_PERSON, PAIRS, RELEVANT, limit
-from lexent.studies.limit_words import ENDINGS, FIRST_NAMES, STEMS, THINGS
+from lexent.evaluation import collections, evaluate, load
+from lexent.studies.limit import ENDINGS, FIRST_NAMES, LIKES_PER_PERSON, PAIRS, RELEVANT, STEMS, THINGS, limit
 
 
 def likes(text: str) -> set[str]:
@@ -65,10 +64,10 @@ def test_sizes_that_cannot_be(documents: int) -> None:
 
 def test_it_is_written_as_a_folder_that_can_be_read(tmp_path: Path) -> None:
     made = limit(60)
-    read = load(beir.write(made, tmp_path / "limit-60"))
+    read = load(collections.write(made, tmp_path / "limit-60"))
     assert read == made
     with pytest.raises(InputError, match="is there already"):
-        beir.write(made, tmp_path / "limit-60")
+        collections.write(made, tmp_path / "limit-60")
     assert [entry.name for entry in tmp_path.iterdir()] == ["limit-60"]
 
 

@@ -16,8 +16,8 @@ import torch
 from commands import good
 from lexent.encoders import TinyEncoder
 from lexent.encoders.encoder import encode
+from lexent.evaluation.baselines import DenseMaxSim, maxsim
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.dense_maxsim import DenseMaxSim, maxsim
 from lexent.lexicon import Lexicon
 from lexent.studies.reproduction import Sizes, Study, reproduce
 from lexent.studies.reproduction.held import Held, joined, quality, scorer, speed

@@ -70,7 +70,7 @@ def fuse(
     Evaluate it with: lexent eval COLLECTION --recipe "" --run RUN
     """
     from lexent.evaluation import runs as trec
-    from lexent.evaluation.fused import fused
+    from lexent.evaluation.runs import fused
     from lexent.search.fusion import Fusion
 
     if len(runs) < 2:

@@ -29,11 +29,11 @@ def limit(
 
     A larger collection of the same seed holds all documents of a smaller one, and has the same queries.
     """
-    from lexent.evaluation import beir
+    from lexent.evaluation.collections import write
     from lexent.studies.limit import limit as generate
 
     made = generate(documents, seed=seed)
-    beir.write(made, out)
+    write(made, out)
     if json:
         show_json({"path": str(out), "documents": len(made.documents), "queries": len(made.queries), "seed": seed})
         return

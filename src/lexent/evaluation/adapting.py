@@ -8,28 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from lexent.adapters import AdapterConfig, AdapterInfo, TrainSettings
+from lexent.adapters import Adapter, AdapterConfig, AdapterInfo, TrainSettings
 from lexent.adapters.examples import Examples
+from lexent.adapters.modulation import Rows
+from lexent.encoders import Encoder
 from lexent.errors import InputError, NotFoundError
-from lexent.evaluation.adapted import Adapted
-from lexent.evaluation.baselines import pooled
+from lexent.evaluation.baselines import pooled_sides
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.lexical import WordIndex, words
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import self_matches
-from lexent.evaluation.systems import Bench, EncoderLike
+from lexent.evaluation.systems import Adapted, Bench, EncoderLike
 from lexent.evaluation.training_split import training_split, training_split_beside
 
 if TYPE_CHECKING:
-    from lexent.adapters import Adapter, TrainSettings
-    from lexent.adapters.examples import Examples
     from lexent.adapters.schedule import Learner, Schedule
     from lexent.adapters.schedule import Progress as ScheduleProgress
-    from lexent.encoders import Encoder
-    from lexent.evaluation.adapted import Adapted, Scorer
 
 MIN_TRAIN_QUERIES = 20
 """Train queries below which nothing is learned."""
@@ -92,20 +86,14 @@ def train_adapter(
     examples = examples_of(train_split, model, chosen, progress=progress)
     info = AdapterInfo(name or f"{train_split.name}-{config.mode}", model.id, model.fingerprint)
     found = train(examples, config, chosen, info=info, progress=_schedule_progress("training", progress))
-    schedule = found.schedule
+    same = ("held_out", "epochs", "nested", "base", "adapted", "p_value", "new_documents")
     training = Training(
         adapter=found.adapter,
         collection=train_split.name,
         split=train_split.split,
         queries=len(examples),
-        held_out=schedule.held_out,
-        epochs=schedule.epochs,
-        curve=tuple(round(value, 5) for value in schedule.curve),
-        nested=schedule.nested,
-        base=schedule.base,
-        adapted=schedule.adapted,
-        p_value=schedule.p_value,
-        new_documents=schedule.new_documents,
+        curve=tuple(round(value, 5) for value in found.schedule.curve),
+        **{name: getattr(found.schedule, name) for name in same},
     )
     facts = {**training.to_json(), "settings": chosen.to_dict()}
     found.adapter.info = replace(found.adapter.info, training=facts)
@@ -137,13 +125,8 @@ def examples_of(
     collection: Collection, encoder: Encoder, settings: TrainSettings, *, progress: Progress | None = None
 ) -> Examples:
     """The vectors of a collection, its judgements by position, the base's candidates and hard negatives."""
-    documents = pooled(encoder, collection.texts, kind="document", progress=progress)
-    queries = pooled(encoder, list(collection.queries.values()), kind="query", progress=progress)
-    place = {document.id: position for position, document in enumerate(collection.documents)}
-    grades = [
-        {place[id]: grade for id, grade in collection.qrels[query].items() if id in place and grade > 0}
-        for query in collection.queries
-    ]
+    documents, queries = pooled_sides(encoder, collection, progress=progress)
+    place, grades = collection.positions, collection.relevant
     kept = [row for row, judged in enumerate(grades) if judged]
     if len(kept) < MIN_TRAIN_QUERIES:
         raise InputError(
@@ -151,14 +134,20 @@ def examples_of(
             f"{MIN_TRAIN_QUERIES} or more"
         )
     own = self_matches(collection)
-    names = list(collection.queries)
+    names, ranked = list(collection.queries), None
+    if settings.negatives == "bm25":
+        most = max(len(collection.qrels[query]) for query in collection.queries)
+        texts = collection.query_texts
+        ranked = WordIndex.of(collection.texts).top(
+            words([texts[row] for row in kept]), settings.n_negatives + most + 1
+        )[0]
     return Examples.of(
         queries[kept],
         documents,
         [grades[row] for row in kept],
         candidates=settings.candidates,
         n_negatives=settings.n_negatives,
-        ranked=_by_words(collection, kept, settings.n_negatives) if settings.negatives == "bm25" else None,
+        ranked=ranked,
         own={at: place[own[names[row]]] for at, row in enumerate(kept) if names[row] in own},
     )
 
@@ -181,14 +170,20 @@ def learned(
     for name in names:
         if name == "search-adaptor":
             kind: Callable[[], Learner] = partial(SearchAdaptor, encoder.dim)
-            search: Callable[..., Scorer] = ResidualSearch.of
+            search: Callable[..., Any] = ResidualSearch.of
         elif name.startswith("hypencoder-") and name.removeprefix("hypencoder-").isdecimal():
             kind = partial(Hypencoder, encoder.dim, layers=int(name.removeprefix("hypencoder-")))
             search = HypencoderSearch.of
         else:
             raise NotFoundError(f'no method "{name}"; methods that learn: search-adaptor, hypencoder-2 to hypencoder-8')
         model = chosen(name, kind, examples, settings, progress).learner
-        found.append(Adapted(name, encoder, partial(search, model), candidates))
+        scorer = partial(_scorer, search, model)
+        found.append(Adapted(name, encoder, scorer, candidates))
+    return found
+
+
+def _scorer(search: Callable[..., Any], model: Learner, documents: Rows) -> Callable[[Rows], Rows]:
+    found: Callable[[Rows], Rows] = search(model, documents).scores
     return found
 
 
@@ -207,10 +202,3 @@ def chosen(
 
 def _schedule_progress(what: str, progress: Progress | None) -> ScheduleProgress | None:
     return None if progress is None else lambda stage, done, total: progress(f"{what}, {stage}", done, total)
-
-
-def _by_words(collection: Collection, kept: Sequence[int], k: int) -> NDArray[np.int64]:
-    """int64[n, k']: BM25's best documents of each query."""
-    texts = list(collection.queries.values())
-    most = max(len(collection.qrels[query]) for query in collection.queries)
-    return WordIndex.of(collection.texts).top(words([texts[row] for row in kept]), k + most + 1)[0]

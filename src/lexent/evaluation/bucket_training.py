@@ -8,24 +8,22 @@ bucket. Weights that depend on the query are kept only where they gain.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lexent.adapters.schedule import one_thread
 from lexent.errors import InputError
-from lexent.evaluation import measures as scoring
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.progress import Progress
+from lexent.evaluation.systems import Latent
 from lexent.evaluation.training_split import training_split
 from lexent.lexicon.bucket_weights import BucketWeights, features
+from lexent.undefined import paired_p
 from lexent.weighting import as_query
-
-if TYPE_CHECKING:
-    from lexent.evaluation.collections import Collection
-    from lexent.evaluation.progress import Progress
-    from lexent.evaluation.systems import Latent
 
 LEVELS = (0.0, 0.33, 0.66, 1.0)
 """Weights of a bucket that are tried: the paper's."""
@@ -84,22 +82,17 @@ def _learned(lessons: Lessons, fold: NDArray[np.int64], buckets: int, progress: 
     fixed, predicted = _held_out(lessons, fold, progress)
     alone = [_ndcg(lessons, ones * (np.arange(buckets) == place)) for place in range(buckets)]
     ours, theirs = _ndcg(lessons, predicted), _ndcg(lessons, fixed)
-    values = {
-        "equal": float(_ndcg(lessons, ones).mean()),
-        "fixed": float(theirs.mean()),
-        "predicted": float(ours.mean()),
-        "oracle": float(np.max(alone, axis=0).mean()),
-        **{f"bucket {place}": float(each.mean()) for place, each in enumerate(alone)},
-    }
+    per_query = {"equal": _ndcg(lessons, ones), "fixed": theirs, "predicted": ours, "oracle": np.max(alone, axis=0)}
+    per_query |= {f"bucket {place}": each for place, each in enumerate(alone)}
+    values = {name: float(each.mean()) for name, each in per_query.items()}
     final = _grid(lessons)
-    gains = values["predicted"] > values["fixed"]
     predictor = None
-    if gains:
+    if values["predicted"] > values["fixed"]:
         chosen = _penalty(lessons)
-        facts = {"queries": n, "penalty": chosen, "fixed": [float(w) for w in final], "values": values}
+        facts = {"queries": n, "penalty": chosen, "fixed": final.tolist(), "values": values}
         predictor = replace(_fit(lessons, final, penalty=chosen), facts=facts)
-    p = scoring.p_value(*({str(at): float(v) for at, v in enumerate(one)} for one in (ours, theirs)))
-    return Learned(tuple(float(w) for w in final), predictor, values, p, n)
+    p = paired_p(ours, theirs, alternative="two-sided")
+    return Learned(tuple(final.tolist()), predictor, values, p, n)
 
 
 def _held_out(
@@ -136,25 +129,23 @@ def lessons_of(system: Latent, collection: Collection, *, progress: Progress | N
     """What the buckets say of the documents that any of them, or all together, put first."""
     recipe, lexicon = replace(system.recipe, buckets=(), predicted=False), system.lexicon
     buckets, size = lexicon.buckets, lexicon.size // lexicon.buckets
-    pooled = system.pooled(list(collection.queries.values()), kind="query", progress=progress)
-    asked = as_query(pooled, recipe, buckets=buckets).to_scipy().tocsc()
-    known = system.pooled(collection.texts, kind="document", progress=progress).to_scipy().tocsc()
+    pooled = system.pooled(collection.query_texts, kind="query", progress=progress)
+    queries = as_query(pooled, recipe, buckets=buckets).to_scipy().tocsc()
+    documents = system.pooled(collection.texts, kind="document", progress=progress).to_scipy().tocsc()
     if recipe.binary:
-        known.data[:] = 1
+        documents.data[:] = 1
     parts = [slice(place * size, (place + 1) * size) for place in range(buckets)]
-    ours, theirs = ([whole[:, part].tocsr() for part in parts] for whole in (asked, known))
-    place_of = {document.id: place for place, document in enumerate(collection.documents)}
-    width = min(TRAINING_DEPTH, len(place_of)) * (buckets + 1)
+    ours, theirs = ([whole[:, part].tocsr() for part in parts] for whole in (queries, documents))
+    top = min(TRAINING_DEPTH, len(collection.documents))
+    width = top * (buckets + 1)
     scores = np.zeros((len(pooled), width, buckets), np.float32)
     gains, ideal = np.zeros((len(pooled), width), np.float32), np.zeros(len(pooled))
-    for row, query in enumerate(collection.queries):
+    for row, relevant in enumerate(collection.relevant):
         each = np.stack(
-            [np.asarray((one @ ours[place][row].T).todense()).ravel() for place, one in enumerate(theirs)], 1
+            [np.asarray((one @ query[row].T).todense()).ravel() for one, query in zip(theirs, ours, strict=True)], 1
         )
-        top = min(TRAINING_DEPTH, len(each))
         lists = [*each.T, each.sum(axis=1)]
         found = np.unique(np.concatenate([np.argsort(-one, kind="stable")[:top] for one in lists]))
-        relevant = {place_of[id] for id, grade in collection.qrels[query].items() if grade > 0 and id in place_of}
         scores[row, : len(found)] = each[found]
         gains[row, : len(found)] = np.isin(found, sorted(relevant))
         ideal[row] = _DISCOUNTS[: len(relevant)].sum()
@@ -190,12 +181,11 @@ def _fit(lessons: Lessons, fixed: NDArray[np.float32], *, penalty: float) -> Buc
 
     given, scores, gains = (torch.from_numpy(part) for part in (lessons.features, lessons.scores, lessons.gains))
     kept = gains.sum(dim=1) > 0
+    start = np.log(np.maximum(fixed, 0.05)).astype(np.float32)
     if not kept.any():  # no candidate of any query is relevant: there is nothing to learn from
-        return BucketWeights(
-            np.zeros((given.shape[1], scores.shape[2]), np.float32), np.log(np.maximum(fixed, 0.05)).astype(np.float32)
-        )
+        return BucketWeights(np.zeros((given.shape[1], scores.shape[2]), np.float32), start)
     given, scores, gains = given[kept], scores[kept], gains[kept]
-    base = torch.from_numpy(np.log(np.maximum(fixed, 0.05)))
+    base = torch.from_numpy(start)
     rows = torch.zeros(given.shape[1], scores.shape[2], requires_grad=True)
     bias = torch.zeros(scores.shape[2], requires_grad=True)
     sharp = torch.tensor(3.0, requires_grad=True)  # the logarithm of what scores are multiplied by
@@ -210,23 +200,19 @@ def _fit(lessons: Lessons, fixed: NDArray[np.float32], *, penalty: float) -> Buc
         optimizer.zero_grad()
         torch.autograd.backward(total)
         optimizer.step()
-    found = (base + bias).detach().numpy().astype(np.float32)
-    return BucketWeights(rows.detach().numpy().astype(np.float32), found)
+    return BucketWeights(rows.detach().numpy(), (base + bias).detach().numpy())
 
 
 def _taken(lessons: Lessons, which: NDArray[np.bool_]) -> Lessons:
-    return Lessons(lessons.features[which], lessons.scores[which], lessons.gains[which], lessons.ideal[which])
+    return Lessons(*(getattr(lessons, each.name)[which] for each in fields(Lessons)))
 
 
 def _joined(parts: Sequence[Lessons]) -> Lessons:
+    """All of them, with as many candidates as the widest has."""
     width = max(part.gains.shape[1] for part in parts)
-
-    def wide(array: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.pad(array, [(0, 0), (0, width - array.shape[1]), *([(0, 0)] * (array.ndim - 2))])
-
-    return Lessons(
-        np.concatenate([part.features for part in parts]),
-        np.concatenate([wide(part.scores) for part in parts]),
-        np.concatenate([wide(part.gains) for part in parts]),
-        np.concatenate([part.ideal for part in parts]),
-    )
+    missing = [(0, width - part.gains.shape[1]) for part in parts]
+    wide = [
+        replace(part, scores=np.pad(part.scores, [(0, 0), more, (0, 0)]), gains=np.pad(part.gains, [(0, 0), more]))
+        for part, more in zip(parts, missing, strict=True)
+    ]
+    return Lessons(*(np.concatenate([getattr(part, each.name) for part in wide]) for each in fields(Lessons)))

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders import Encoder
 from lexent.errors import InputError
 from lexent.types import SparseVectors
 
@@ -47,6 +48,12 @@ def key(parts: Mapping[str, Any], texts: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
+def key_for(encoder: Encoder, texts: Sequence[str], **parts: Any) -> str:
+    """The name of an entry that an encoder made; precision differs between devices."""
+    made_by = {"encoder": encoder.fingerprint, "device": str(getattr(encoder, "device", ""))}
+    return key({**made_by, **parts}, texts)
+
+
 def has(name: str) -> bool:
     """Whether there is an entry of that name, good or damaged."""
     return _limit() > 0 and (folder() / f"{name}.npz").is_file()
@@ -54,30 +61,29 @@ def has(name: str) -> bool:
 
 def matrix(name: str, make: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
     """float32[n_texts, d_in]: the entry of that name, made and kept where there is none."""
-    found = _read(name)
-    if found is not None and set(found) == {"rows"}:
-        return found["rows"]
-    made = make()
-    _write(name, {"rows": made})
-    return made
+    return arrays(name, frozenset(["rows"]), lambda: {"rows": make()})["rows"]
 
 
 def vectors(name: str, make: Callable[[], SparseVectors]) -> SparseVectors:
     """Sparse vectors: the entry of that name, made and kept where there is none."""
-    found = _read(name)
-    if found is not None and set(found) == {"ids", "values", "offsets", "size"}:
-        kept = SparseVectors(found["ids"], found["values"], found["offsets"], int(found["size"]))
-        if len(kept.ids) == len(kept.values) == kept.offsets[-1]:
-            return kept
-    made = make()
-    _write(name, {"ids": made.ids, "values": made.values, "offsets": made.offsets, "size": np.int64(made.size)})
-    return made
+
+    def whole(found: Arrays) -> bool:
+        return len(found["ids"]) == len(found["values"]) == int(found["offsets"][-1])
+
+    def fields() -> Arrays:
+        made = make()
+        return {"ids": made.ids, "values": made.values, "offsets": made.offsets, "size": np.asarray(made.size)}
+
+    found = arrays(name, frozenset(["ids", "values", "offsets", "size"]), fields, whole=whole)
+    return SparseVectors(found["ids"], found["values"], found["offsets"], int(found["size"]))
 
 
-def arrays(name: str, fields: frozenset[str], make: Callable[[], Arrays]) -> Arrays:
-    """Arrays by name: the entry that has these fields, made and kept where there is none."""
+def arrays(
+    name: str, fields: frozenset[str], make: Callable[[], Arrays], *, whole: Callable[[Arrays], bool] | None = None
+) -> Arrays:
+    """Arrays by name: the entry that has these fields and is whole, made and kept where there is none."""
     found = _read(name)
-    if found is not None and set(found) == fields:
+    if found is not None and set(found) == fields and (whole is None or whole(found)):
         return found
     made = make()
     _write(name, made)

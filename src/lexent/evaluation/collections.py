@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+import secrets
+import shutil
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from lexent.artifact import disk_errors
 from lexent.corpus import read
 from lexent.corpus.lines import lines
 from lexent.corpus.readers import json_lines
@@ -37,10 +42,36 @@ class Collection:
         return [document.content for document in self.documents]
 
     @property
+    def query_texts(self) -> list[str]:
+        """The queries in their order."""
+        return list(self.queries.values())
+
+    @property
+    def positions(self) -> dict[str, int]:
+        """Document id to its place among the documents."""
+        return {document.id: place for place, document in enumerate(self.documents)}
+
+    @property
+    def relevant(self) -> list[dict[int, int]]:
+        """For each query, in their order: position to grade of the relevant documents that the collection holds."""
+        places = self.positions
+        judged = (self.qrels.get(query, {}) for query in self.queries)
+        return [{places[id]: grade for id, grade in each.items() if grade > 0 and id in places} for each in judged]
+
+    @property
     def missing(self) -> int:
         """How many judged documents are not among the documents, and so cannot be found by any system."""
-        known = {document.id for document in self.documents}
-        return len({id for judged in self.qrels.values() for id in judged} - known)
+        return len({id for judged in self.qrels.values() for id in judged} - self.positions.keys())
+
+    def having(self, queries: Container[str]) -> Collection:
+        """The same documents with some of the queries."""
+        kept = {id: text for id, text in self.queries.items() if id in queries}
+        return replace(self, queries=kept, qrels={id: self.qrels[id] for id in kept})
+
+
+def folded(text: str) -> str:
+    """A text without case and with single blanks: what is equal so is the same query."""
+    return " ".join(text.split()).casefold()
 
 
 def load(source: str | Path | Collection, *, split: str | None = None) -> Collection:
@@ -96,6 +127,33 @@ def tested_queries(source: str | Path) -> dict[str, str]:
     with _reading(other):
         judged = {judgement.query_id for judgement in dataset.qrels_iter()}
         return {query.query_id: _query_text(query) for query in dataset.queries_iter() if query.query_id in judged}
+
+
+def write(collection: Collection, folder: str | Path) -> Path:
+    """A BEIR folder, which appears when all is written; one that is there already is not touched."""
+    place = Path(folder)
+    if place.exists():
+        raise InputError(f'"{place}" is there already; give another folder, or remove it first')
+    beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+    documents = ({"_id": each.id, "title": each.title, "text": each.text} for each in collection.documents)
+    queries = ({"_id": id, "text": text} for id, text in collection.queries.items())
+    judged = [
+        f"{query}\t{document}\t{grade}\n"
+        for query, found in collection.qrels.items()
+        for document, grade in found.items()
+    ]
+    with disk_errors(place):
+        try:
+            (beside / "qrels").mkdir(parents=True)
+            for name, rows in (("corpus", documents), ("queries", queries)):
+                with (beside / f"{name}.jsonl").open("w", encoding="utf-8") as file:
+                    file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            content = "".join(["query-id\tcorpus-id\tscore\n", *judged])
+            (beside / "qrels" / f"{collection.split}.tsv").write_text(content, encoding="utf-8")
+            os.replace(beside, place)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    return place
 
 
 def _from_folder(folder: Path, split: str) -> Collection:
@@ -255,7 +313,7 @@ def _checked(collection: Collection, judgements: str) -> Collection:
         raise InputError(
             f"{judgements}: judges none of the queries of {collection.name}; choose another split: --split"
         )
-    judged: Mapping[str, object] = {id: None for found in collection.qrels.values() for id in found}
+    judged = dict.fromkeys(id for found in collection.qrels.values() for id in found)
     if collection.missing == len(judged):
         example = next(iter(judged))
         raise InputError(

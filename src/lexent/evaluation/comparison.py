@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lexent.adapters import TrainSettings
+from lexent.adapters import Adapter, TrainSettings
 from lexent.adapters import load as opened
 from lexent.errors import NotFoundError
-from lexent.evaluation import adapted
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.adapting import learned, train_collection
 from lexent.evaluation.collections import Collection, load
-from lexent.evaluation.overlap import Part, parts_of, to_json, train_groups
+from lexent.evaluation.overlap import Part, parts_of, train_groups
 from lexent.evaluation.progress import Progress
-from lexent.evaluation.systems import Bench, EncoderLike
+from lexent.evaluation.systems import Bench, EncoderLike, base, dime, imrnn
 from lexent.undefined import plain
-
-if TYPE_CHECKING:
-    from lexent.adapters import Adapter, TrainSettings
 
 DIME = ("prf-dime-20", "prf-dime-40", "prf-dime-60", "prf-dime-80")
 """DIME by pseudo-relevance feedback, named as in the papers by the share of the dimensions that is removed, in %."""
@@ -44,15 +40,13 @@ class Comparison:
     parts: dict[str, Part]
     """By what the train split has seen of a query: new ones first, whose figures are the headline, all of them last.
     Nothing where no train split is known."""
-    per_query: dict[str, dict[str, dict[str, float]]]
+    per_query: dict[str, scoring.PerQuery]
     example: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The values as JSON has them."""
-        left_out = ("per_query", "example")
-        found = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in left_out}
-        whole: dict[str, Any] = plain({**found, "parts": to_json(self.parts)})
-        return whole
+        found: dict[str, Any] = plain(asdict(replace(self, per_query={}, example=())))
+        return {name: value for name, value in found.items() if name not in ("per_query", "example")}
 
 
 def compare(
@@ -85,22 +79,18 @@ def compare(
     bench = Bench(encoder=chosen.info.encoder_id if encoder is None else encoder)
     loaded = load(collection, split=split)
     taught = train_split or str(chosen.info.training.get("split", "train"))
-    systems = [adapted.base(bench.encoder, candidates=candidates)]
-    systems.append(adapted.imrnn(chosen, bench.encoder, candidates=candidates))
     shares = [int(name.removeprefix("prf-dime-")) / 100 for name in names if name in DIME]
-    systems += [adapted.dime(bench.encoder, removed, candidates=candidates) for removed in shares]
+    systems = [base(bench.encoder, candidates=candidates), imrnn(chosen, bench.encoder, candidates=candidates)]
+    systems += [dime(bench.encoder, removed, candidates=candidates) for removed in shares]
     learning = [name for name in names if name not in DIME]
     if learning:
         known = chosen.info.training.get("settings")
         given = settings or (TrainSettings(**known) if known else TrainSettings())
         train = train_collection(collection, taught, measured=loaded)
         systems += learned(train, bench.encoder, learning, settings=given, candidates=candidates, progress=progress)
-    depth = max((int(measure.params.get("cutoff") or 1000) for measure in wanted), default=10)
-    scores = {
-        system.name: scoring.score(loaded.qrels, system.run(loaded, depth=depth, progress=progress), wanted)
-        for system in systems
-    }
-    reference = scores["base"].per_query
+    runs = {each.name: each.run(loaded, depth=scoring.depth(wanted), progress=progress) for each in systems}
+    scores = {name: scoring.score(loaded.qrels, run, wanted) for name, run in runs.items()}
+    per_query = {name: score.per_query for name, score in scores.items()}
     return Comparison(
         collection=loaded.name,
         split=loaded.split,
@@ -109,12 +99,8 @@ def compare(
         candidates=candidates,
         kept_base=chosen.info.kept_base,
         values={name: score.means for name, score in scores.items()},
-        p_values={
-            name: {measure: scoring.p_value(values, reference[measure]) for measure, values in score.per_query.items()}
-            for name, score in scores.items()
-            if name != "base"
-        },
+        p_values=scoring.p_values(per_query, "base"),
         parts=parts_of(train_groups(collection, loaded, taught), scores, "base"),
-        per_query={name: score.per_query for name, score in scores.items()},
+        per_query=per_query,
         example=tuple(list(loaded.queries.values())[:1]),
     )

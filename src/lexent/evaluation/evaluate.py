@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, get_args
@@ -13,12 +14,9 @@ from lexent.errors import InputError, NotFoundError
 from lexent.evaluation import measures as scoring
 from lexent.evaluation import runs as trec
 from lexent.evaluation.collections import Collection, load
-from lexent.evaluation.expanded import Expanded
-from lexent.evaluation.fused import Fused, Recorded
-from lexent.evaluation.overlap import parts_of, train_groups
+from lexent.evaluation.overlap import Part, parts_of, train_groups
 from lexent.evaluation.progress import Progress
-from lexent.evaluation.report import Gain, Report
-from lexent.evaluation.runs import Run
+from lexent.evaluation.runs import Run, fused, ranked
 from lexent.evaluation.systems import (
     ADAPTED,
     BASELINES,
@@ -26,17 +24,69 @@ from lexent.evaluation.systems import (
     Bench,
     Dense,
     EncoderLike,
-    Latent,
+    Expanded,
     LexiconLike,
+    RecipeSystem,
     System,
-    TokenMatch,
     learns,
 )
 from lexent.recipes import Recipe
 from lexent.search.feedback import Feedback
 from lexent.search.fusion import WEIGHTS, Fusion, Method
+from lexent.undefined import plain
 
 MEASURES = ("nDCG@10", "R@100")
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a system that is made of others gains over the best of them."""
+
+    against: str
+    """The best of them, by this measure."""
+    difference: float
+    p: float
+    """Of the paired t-test between the two; NaN where it is not defined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The values of every system on one collection."""
+
+    collection: str
+    split: str
+    documents: int
+    queries: int
+    """How many were run: those with judgements."""
+    systems: dict[str, dict[str, float]]
+    """System to measure to value; the recipe first, then baselines, then run files."""
+    per_query: dict[str, scoring.PerQuery]
+    """System to measure to query id to value."""
+    p_values: dict[str, dict[str, float]]
+    """System to measure to the paired t-test against `compared_with`; NaN where it is not defined."""
+    compared_with: str | None
+    seconds: dict[str, float]
+    """System to the time it took, encoding included where nothing was cached."""
+    gains: dict[str, dict[str, Gain]] = field(default_factory=dict)
+    """System to measure to its gain: of fused systems over their parts, of feedback over the same without."""
+    setting: dict[str, Any] = field(default_factory=dict)
+    """The encoder, lexicon and recipe that were used."""
+    missing: int = 0
+    """Judged documents that the collection does not hold."""
+    trained: tuple[str, ...] = ()
+    """Systems that learned from judged queries."""
+    parts: dict[str, Part] = field(default_factory=dict)
+    """Where a system learned from judged queries and the collection has a train split: the values by what that split
+    has seen of a query. New queries come first, and their figures are the headline; all of them come last."""
+
+    def to_json(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Plain values for json.dumps, None where a p-value is not defined. Single queries on demand: they are many."""
+        arguments.flag("per_query", per_query)
+        found = asdict(self)
+        single, setting, missing = (found.pop(name) for name in ("per_query", "setting", "missing"))
+        found["seconds"] = {name: round(seconds, 3) for name, seconds in self.seconds.items()}
+        whole: dict[str, Any] = plain({**found, "missing_documents": missing, **setting})
+        return {**whole, "per_query": plain(single)} if per_query else whole
 
 
 def evaluate(
@@ -64,7 +114,7 @@ def evaluate(
     depth: how many documents each system returns for a query. fuse: what to fuse each recipe with, by name: baselines,
     recipes or run files; a mapping gives weights (the recipe's own is 1). feedback: also evaluate each recipe with
     relevance feedback. adapter: evaluate its system, imrnn, too. run_dir: where to write the systems' run files.
-    progress: is told how many texts are encoded.
+    progress: gets how many texts are encoded.
     Where a system learned from judged queries, `parts` has the values of test queries that are new to its train split.
     p-values are against the first baseline; those of `gains`, of a fused system against the best of its parts and of
     one with feedback against the same without.
@@ -77,62 +127,62 @@ def evaluate(
     if run_dir is not None:
         arguments.path("run_dir", run_dir)
     wanted = scoring.parse(arguments.names("measures", measures))
-    asked = arguments.one_or_several(
+    given_recipes = arguments.one_or_several(
         "recipe", () if recipe is None else recipe, (str, Recipe), allowed="a recipe, a list of recipes, or None"
     )
     baselines = arguments.names("baselines", baselines)
     given = arguments.one_or_several("runs", runs, (str, Path), allowed="a run file, or a list of run files")
-    runs = [arguments.path("runs", path) for path in given]
+    files = [arguments.path("runs", path) for path in given]
     arguments.choice("fusion", fusion, get_args(Method))
     if adapter is not None and not hasattr(adapter, "project"):
         arguments.path("adapter", adapter, allowed="the folder of an adapter, or an Adapter")
-    chosen = [recipes.get(each) for each in asked]
-    _check(baselines, chosen, runs, depth)
+    chosen = [recipes.get(each) for each in given_recipes]
+    _check(baselines, chosen, files, depth)
     learned = None if feedback is None else Feedback.of(feedback)
     named = dict(fuse) if isinstance(fuse, Mapping) else dict.fromkeys(arguments.names("fuse", fuse))
     weights = {name: WEIGHTS[fusion].get(name, 1.0) if weight is None else weight for name, weight in named.items()}
     joined = Fusion(fusion, weights)
-    beside_recipes = [] if adapter is None else [ADAPTED]
-    known = [*names_of(chosen, learned), *beside_recipes, *BASELINES, *(_run_name(Path(path), runs) for path in runs)]
+    known = [recipe.name for recipe in chosen]
+    known += [f"{name}+{learned.method}" for name in known] if learned else []
+    known += [*([] if adapter is None else [ADAPTED]), *BASELINES, *(_run_name(path, files) for path in files)]
     groups = _groups(chosen, weights, known)
     baselines = list(dict.fromkeys([*baselines, *(name for name in weights if name in BASELINES)]))
     loaded = load(collection, split=split)
-    found: dict[str, Run] = {_run_name(Path(path), runs): _read_run(Path(path), loaded) for path in runs}
+    found: dict[str, Run] = {_run_name(path, files): _read_run(path, loaded) for path in files}
 
     systems = _systems(chosen, baselines, lexicon=lexicon, encoder=encoder, feedback=learned, adapter=adapter)
     made: dict[str, Run] = {}
     seconds: dict[str, float] = {}
 
-    def run(system: System) -> None:
+    def run(name: str, make: Callable[[], Run]) -> None:
         start = perf_counter()
-        made[system.name] = system.run(loaded, depth=depth, progress=progress)
-        seconds[system.name] = perf_counter() - start
+        made[name] = make()
+        seconds[name] = perf_counter() - start
         if run_dir is not None:
-            place = f"{loaded.name}-{loaded.split}-{system.name}.run".replace("/", "-").replace(":", "-")
-            trec.write(made[system.name], Path(run_dir) / place, tag=system.name)
+            place = f"{loaded.name}-{loaded.split}-{name}.run".replace("/", "-").replace(":", "-")
+            trec.write(made[name], Path(run_dir) / place, tag=name)
 
     for system in systems:
-        run(system)
+        run(system.name, partial(system.run, loaded, depth=depth, progress=progress))
     beside = {system.name: [system.first.name] for system in systems if isinstance(system, Expanded)}
     for group in groups:
-        there = {**made, **found}
-        whole = Fused(tuple(Recorded(name, there[name]) for name in group), joined)
-        beside[whole.name] = group
-        run(whole)
+        name = f"{joined.method}:{'+'.join(group)}"
+        beside[name] = group
+        run(name, partial(_fused, {part: {**made, **found}[part] for part in group}, joined, depth=depth))
 
     scores = {name: scoring.score(loaded.qrels, run, wanted) for name, run in {**made, **found}.items()}
     first = baselines[0] if baselines else None
     trained = [system.name for system in systems if learns(system)]
     trained += [name for name, parts in beside.items() if name not in trained and set(parts) & set(trained)]
-    groups_seen = train_groups(collection, loaded) if trained else {}
+    per_query = {name: score.per_query for name, score in scores.items()}
     return Report(
         collection=loaded.name,
         split=loaded.split,
         documents=len(loaded.documents),
         queries=len(loaded.queries),
         systems={name: score.means for name, score in scores.items()},
-        per_query={name: score.per_query for name, score in scores.items()},
-        p_values=_p_values(scores, first),
+        per_query=per_query,
+        p_values=scoring.p_values(per_query, first),
         compared_with=first,
         seconds=seconds,
         gains={name: _gains(name, parts, scores) for name, parts in beside.items()},
@@ -141,14 +191,14 @@ def evaluate(
         | ({"feedback": asdict(learned)} if learned else {}),
         missing=loaded.missing,
         trained=tuple(trained),
-        parts=parts_of(groups_seen, scores, first),
+        parts=parts_of(train_groups(collection, loaded) if trained else {}, scores, first),
     )
 
 
-def names_of(chosen: Sequence[Recipe], feedback: Feedback | None) -> list[str]:
-    """The systems that recipes make."""
-    plain = [recipe.name for recipe in chosen]
-    return plain if feedback is None else [*plain, *(f"{name}+{feedback.method}" for name in plain)]
+def _fused(runs: Mapping[str, Run], fusion: Fusion, *, depth: int) -> Run:
+    """The best `depth` documents of each run, fused: a run file may be deeper."""
+    cut = {name: {query: dict(ranked(results)[:depth]) for query, results in run.items()} for name, run in runs.items()}
+    return fused(cut, fusion, depth=depth)
 
 
 def _groups(chosen: Sequence[Recipe], fuse: Mapping[str, float], known: Sequence[str]) -> list[list[str]]:
@@ -185,9 +235,9 @@ def _systems(
 def _setting(systems: Sequence[System]) -> dict[str, Any]:
     """What the systems use; of several recipes, each by its name."""
     found: dict[str, Any] = {}
-    latent = [system for system in systems if isinstance(system, Latent | TokenMatch)]
+    latent = [system for system in systems if isinstance(system, RecipeSystem)]
     for system in systems:
-        if isinstance(system, Latent | TokenMatch | Dense):
+        if isinstance(system, RecipeSystem | Dense):
             found["encoder"] = system.encoder.id
     if len(latent) == 1:
         found |= {"recipe": latent[0].recipe.to_dict(), "lexicon": latent[0].lexicon.hash}
@@ -197,7 +247,7 @@ def _setting(systems: Sequence[System]) -> dict[str, Any]:
     return found
 
 
-def _check(baselines: Sequence[str], chosen: Sequence[Recipe], runs: Sequence[str | Path], depth: int) -> None:
+def _check(baselines: Sequence[str], chosen: Sequence[Recipe], runs: Sequence[Path], depth: int) -> None:
     for name in baselines:
         if name not in BASELINES:
             raise NotFoundError(f'no baseline "{name}"; baselines: {", ".join(BASELINES)}')
@@ -210,8 +260,7 @@ def _check(baselines: Sequence[str], chosen: Sequence[Recipe], runs: Sequence[st
 
 
 def _read_run(path: Path, collection: Collection) -> Run:
-    known = {document.id for document in collection.documents} | collection.queries.keys()
-    run = trec.read(path, known=known)
+    run = trec.read(path, known=collection.positions.keys() | collection.queries.keys())
     if not run.keys() & collection.queries.keys():
         raise InputError(
             f'{path}: none of its queries, such as "{next(iter(run))}", is judged in {collection.name} '
@@ -220,22 +269,11 @@ def _read_run(path: Path, collection: Collection) -> Run:
     return run
 
 
-def _run_name(path: Path, runs: Sequence[str | Path]) -> str:
+def _run_name(path: Path, runs: Sequence[Path]) -> str:
     """The file's name without endings, or the whole path where that names two systems."""
     stem = path.name.removesuffix(".gz").removesuffix(".run").removesuffix(".trec").removesuffix(".txt")
-    same = [other for other in runs if Path(other).name == path.name]
+    same = [other for other in runs if other.name == path.name]
     return stem if len(same) == 1 and stem not in (*BASELINES, ADAPTED, *recipes.RECIPES) else str(path)
-
-
-def _p_values(scores: dict[str, scoring.Scores], first: str | None) -> dict[str, dict[str, float]]:
-    if first is None:
-        return {}
-    reference = scores[first].per_query
-    return {
-        name: {measure: scoring.p_value(values, reference[measure]) for measure, values in score.per_query.items()}
-        for name, score in scores.items()
-        if name != first
-    }
 
 
 def _gains(name: str, parts: Sequence[str], scores: dict[str, scoring.Scores]) -> dict[str, Gain]:

@@ -1,25 +1,26 @@
-"""The concepts of texts, kept in the cache: what changes only their weights costs no encoding."""
+"""The concepts of texts and of their tokens, kept in the cache: what changes only their weights costs no encoding."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders import Encoder
+from lexent.encoders.encoder import batches_with_whole
 from lexent.evaluation import cache
 from lexent.evaluation.baselines import pooled_states
 from lexent.evaluation.progress import Progress, counter
+from lexent.indexing.forward.tokens import TokenStore
+from lexent.lexicon import Lexicon
 from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
+from lexent.search.token_rows import TokenRows, of_text
 from lexent.types import Kind, RowCodes, SparseVectors, States
 from lexent.weighting import pool, unit
-
-if TYPE_CHECKING:
-    from lexent.encoders import Encoder
-    from lexent.lexicon import Lexicon
 
 STATES_PER_STEP = 4096
 """Pooled states that are coded at a time."""
@@ -34,11 +35,9 @@ def represent(
     anything again.
     """
     encoder, lexicon, recipe = pipeline.encoder, pipeline.lexicon, pipeline.recipe
+    common: dict[str, Any] = {"kind": kind, "lexicon": lexicon, "encoder": encoder, "progress": progress}
     found = cache.vectors(
-        _key(texts, pipeline, kind=kind),
-        lambda: _represented(
-            texts, kind=kind, recipes=[recipe], lexicon=lexicon, encoder=encoder, progress=progress, name=recipe.name
-        )[0],
+        _key(texts, pipeline, kind=kind), lambda: _represented(texts, recipes=[recipe], name=recipe.name, **common)[0]
     )
     return unit(found, buckets=lexicon.buckets) if recipe.unit else found
 
@@ -57,17 +56,55 @@ def prepare(
     missing = {key: each for key, each in given.items() if not cache.has(key)}
     if not missing:
         return
-    made = _represented(
-        texts,
-        kind=kind,
-        recipes=list(missing.values()),
-        lexicon=lexicon,
-        encoder=encoder,
-        progress=progress,
-        name=lexicon.name,
-    )
+    common: dict[str, Any] = {"kind": kind, "lexicon": lexicon, "encoder": encoder, "progress": progress}
+    made = _represented(texts, recipes=list(missing.values()), name=lexicon.name, **common)
     for key, vectors in zip(missing, made, strict=True):
         cache.vectors(key, lambda vectors=vectors: vectors)  # type: ignore[misc]
+
+
+def token_codes(texts: Sequence[str], pipeline: Pipeline, *, progress: Progress | None = None) -> TokenStore:
+    """The codes of documents' tokens, as an index keeps them, from the cache where they are."""
+    lexicon, recipe = pipeline.lexicon, pipeline.recipe
+    # Whole texts are coded wherever they can be: a query without a row for them passes them by.
+    coding = recipe if lexicon.whole is None else recipe.having(whole=recipe.whole or 1.0)
+
+    def make() -> cache.Arrays:
+        advance = counter(progress, recipe.name, kind="document", total=len(texts))
+        stores, order = replace(pipeline, recipe=coding).collect(
+            texts, lambda batch: TokenStore.of(batch.codes, size=lexicon.size), kind="document", progress=advance
+        )
+        return TokenStore.concatenate(stores).take(order).arrays
+
+    settings = {"lexicon": lexicon.hash, "specials": recipe.specials, "k": recipe.k, "whole": coding.whole > 0}
+    key = cache.key_for(pipeline.encoder, texts, what="token codes", kind="document", **settings)
+    return TokenStore(cache.arrays(key, frozenset(TokenStore.columns), make))
+
+
+def query_rows(texts: Sequence[str], pipeline: Pipeline, *, progress: Progress | None = None) -> list[TokenRows]:
+    """The token rows of queries before idf. Their states come from the cache: queries are few and short."""
+    import torch
+
+    encoder, lexicon, recipe = pipeline.encoder, pipeline.lexicon, pipeline.recipe
+
+    def make() -> cache.Arrays:
+        advance = counter(progress, recipe.name, kind="query", total=len(texts))
+        rows: list[NDArray[Any]] = [np.empty((0, encoder.dim), np.float32)] * len(texts)
+        whole = np.empty((len(texts), encoder.dim), np.float32)
+        for positions, states, pooled in batches_with_whole(encoder, texts, kind="query", specials=recipe.specials):
+            for place, position in enumerate(positions.tolist()):
+                rows[position] = states.of(place)
+            whole[positions] = pooled.numpy()
+            advance(len(positions))
+        offsets = np.concatenate([[0], np.cumsum([len(one) for one in rows])]).astype(np.int64)
+        return {"rows": np.concatenate(rows), "offsets": offsets, "whole": whole}
+
+    lexicon.check(encoder, level=recipe.level)
+    key = cache.key_for(encoder, texts, what="token states", kind="query", specials=recipe.specials)
+    held = cache.arrays(key, frozenset(["rows", "offsets", "whole"]), make)
+    states = States(torch.from_numpy(held["rows"]), held["offsets"])
+    whole = States(torch.from_numpy(held["whole"]), np.arange(len(texts) + 1))
+    codes = pipeline.code(texts, states, kind="query", whole=whole)
+    return [TokenRows.of(of_text(codes, text), recipe, size=lexicon.size) for text in range(len(texts))]
 
 
 def _represented(
@@ -127,18 +164,9 @@ def _states(
 
 
 def _key(texts: Sequence[str], pipeline: Pipeline, *, kind: Kind) -> str:
-    encoder, lexicon, recipe = pipeline.encoder, pipeline.lexicon, pipeline.recipe
-    parts = {
-        "what": "latents",
-        "encoder": encoder.fingerprint,
-        "device": str(getattr(encoder, "device", "")),
-        "lexicon": lexicon.hash,
-        "kind": kind,
-        "level": recipe.level,
-        "specials": recipe.specials,
-        "k": recipe.k_for(kind),
-        "pool": recipe.pool,
-    }
+    recipe = pipeline.recipe
+    parts: dict[str, Any] = {"lexicon": pipeline.lexicon.hash, "level": recipe.level, "specials": recipe.specials}
+    parts |= {"kind": kind, "k": recipe.k_for(kind), "pool": recipe.pool}
     if kind == "query":
         parts |= {"function_words": recipe.function_words, "emphasis": recipe.emphasis}
-    return cache.key(parts, texts)
+    return cache.key_for(pipeline.encoder, texts, what="latents", **parts)

@@ -16,6 +16,12 @@ from lexent.undefined import paired_p
 
 EXAMPLES = "nDCG@10, R@100, RR@10, AP@100, P@5, Success@1"
 
+WHOLE_DEPTH = 1000
+"""Rank up to which measures without a cut-off look."""
+
+PerQuery = dict[str, dict[str, float]]
+"""Measure to query id to value."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scores:
@@ -23,13 +29,14 @@ class Scores:
 
     means: dict[str, float]
     """Measure to its value over all judged queries; a query without results counts as 0."""
-    per_query: dict[str, dict[str, float]]
-    """Measure to query id to value."""
+    per_query: PerQuery
 
 
 def parse(names: str | Sequence[str]) -> list[Any]:
     """ir_measures' measures from their names, given as a list or separated by commas."""
-    given = _split(names) if isinstance(names, str) else [part for name in names for part in _split(name)]
+    # At commas and blanks, but not within brackets: AP(rel=2)@100, judged(a=1, b=2).
+    several = [names] if isinstance(names, str) else names
+    given = [name for each in several for name in re.split(r"[,\s]+(?![^(]*\))", each) if name]
     if not given:
         raise InputError(f"no measure was given; such as: {EXAMPLES}")
     return list(dict.fromkeys(_parse(name) for name in given))
@@ -52,10 +59,15 @@ def score(qrels: Mapping[str, Mapping[str, int]], run: Run, measures: Sequence[A
     except (RuntimeError, ValueError, KeyError) as error:
         shown = ", ".join(str(measure) for measure in measures)
         raise InputError(f"cannot compute {shown}: {error}; measures that always work: {EXAMPLES}") from error
-    per_query: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
+    per_query: PerQuery = {str(measure): {} for measure in measures}
     for value in found.per_query:
         per_query[str(value.measure)][value.query_id] = float(value.value)
     return Scores({str(measure): float(found.aggregated[measure]) for measure in measures}, per_query)
+
+
+def depth(measures: Sequence[Any]) -> int:
+    """The deepest rank that any of the measures looks at; 1,000 for those without a cut-off."""
+    return max(int(measure.params.get("cutoff") or WHOLE_DEPTH) for measure in measures)
 
 
 def p_value(first: Mapping[str, float], second: Mapping[str, float]) -> float:
@@ -68,9 +80,13 @@ def p_value(first: Mapping[str, float], second: Mapping[str, float]) -> float:
     return paired_p(left, right, alternative="two-sided")
 
 
-def _split(names: str) -> list[str]:
-    """Names at commas and blanks, but not within brackets: AP(rel=2)@100, judged(a=1, b=2)."""
-    return [name for name in re.split(r"[,\s]+(?![^(]*\))", names) if name]
+def p_values(per_query: Mapping[str, PerQuery], reference: str | None) -> dict[str, dict[str, float]]:
+    """System to measure to the paired t-test against the reference; nothing where there is no reference."""
+    return {
+        name: {measure: p_value(values, per_query[reference][measure]) for measure, values in found.items()}
+        for name, found in per_query.items()
+        if reference is not None and name != reference
+    }
 
 
 def _parse(name: str) -> Any:

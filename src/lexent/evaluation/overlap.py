@@ -51,8 +51,8 @@ class Part:
 
 def groups_of(tested: Collection, train: Collection) -> dict[str, Group]:
     """Test query to its group."""
-    asked = {id for judged in train.qrels.values() for id, grade in judged.items() if grade > 0}
-    texts = {document.id: document.content for document in tested.documents if document.id in asked}
+    relevant = {id for judged in train.qrels.values() for id, grade in judged.items() if grade > 0}
+    texts = {document.id: document.content for document in tested.documents if document.id in relevant}
     # Some collections number the documents of each split anew: a document that was seen has the same text too.
     known = {document.id for document in train.documents if texts.get(document.id) == document.content}
     similar = nearest_overlap(list(tested.queries.values()), list(train.queries.values()))
@@ -84,9 +84,22 @@ def parts_of(
     if not groups:
         return {}
     members = {group: [query for query, own in groups.items() if own == group] for group in GROUPS}
-    return {
-        name: _part(queries, scores, reference) for name, queries in (*members.items(), (ALL, list(groups))) if queries
-    }
+    found: dict[str, Part] = {}
+    for name, queries in (*members.items(), (ALL, list(groups))):
+        if queries:
+            per_query = {
+                system: {
+                    measure: {query: values.get(query, 0.0) for query in queries}
+                    for measure, values in score.per_query.items()
+                }
+                for system, score in scores.items()
+            }
+            means = {
+                system: {measure: float(np.mean(list(values.values()))) for measure, values in each.items()}
+                for system, each in per_query.items()
+            }
+            found[name] = Part(len(queries), means, scoring.p_values(per_query, reference))
+    return found
 
 
 def to_json(parts: Mapping[str, Part]) -> dict[str, Any]:
@@ -94,32 +107,13 @@ def to_json(parts: Mapping[str, Part]) -> dict[str, Any]:
     return {name: asdict(part) for name, part in parts.items()}
 
 
-def _part(queries: Sequence[str], scores: Mapping[str, scoring.Scores], reference: str | None) -> Part:
-    per_query = {
-        name: {
-            measure: {query: values.get(query, 0.0) for query in queries} for measure, values in score.per_query.items()
-        }
-        for name, score in scores.items()
-    }
-    return Part(
-        queries=len(queries),
-        values={
-            name: {measure: float(np.mean(list(values.values()))) for measure, values in found.items()}
-            for name, found in per_query.items()
-        },
-        p_values={
-            name: {measure: scoring.p_value(values, per_query[reference][measure]) for measure, values in found.items()}
-            for name, found in per_query.items()
-            if reference is not None and name != reference
-        },
-    )
-
-
 def nearest_overlap(texts: Sequence[str], others: Sequence[str]) -> NDArray[np.float64]:
     """float64[n_texts]: the highest Jaccard index of a text's content words with those of any other text."""
     from scipy.sparse import csr_array
 
-    rows = _content_words([*texts, *others])
+    both = [*texts, *others]
+    # The distinct content words of each text; the whole text where it has none.
+    rows = [sorted(set(found)) or [text.casefold()] for found, text in zip(words(both), both, strict=True)]
     numbers: dict[str, int] = {}
     columns = [numbers.setdefault(word, len(numbers)) for row in rows for word in row]
     starts = np.cumsum([0, *map(len, rows)])
@@ -130,11 +124,6 @@ def nearest_overlap(texts: Sequence[str], others: Sequence[str]) -> NDArray[np.f
     for start in range(0, len(texts) if len(others) else 0, CHUNK_QUERIES):
         stop = min(start + CHUNK_QUERIES, len(texts))
         shared = (matrix[start:stop] @ rest).toarray()
-        both = sizes[start:stop, None] + sizes[None, len(texts) :] - shared
-        found[start:stop] = (shared / both).max(axis=1)
+        union = sizes[start:stop, None] + sizes[None, len(texts) :] - shared
+        found[start:stop] = (shared / union).max(axis=1)
     return found
-
-
-def _content_words(texts: Sequence[str]) -> list[list[str]]:
-    """The distinct content words of each text; the whole text where it has none."""
-    return [sorted(set(found)) or [text.casefold()] for found, text in zip(words(texts), texts, strict=True)]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders import Encoder
 from lexent.encoders.encoder import encode
 from lexent.errors import InputError
 from lexent.types import Kind
-
-if TYPE_CHECKING:
-    from lexent.encoders import Encoder
 
 Pooling = Literal["mean", "first", "last"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from lexent.types import Kind
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how many texts are done, and of how many. Steps that come from the cache are not told."""
+"""Called with the step, how many texts are done, and of how many. Steps that come from the cache make no call."""
 
 
 def counter(progress: Progress | None, system: str, *, kind: Kind, total: int) -> Callable[[int], None]:

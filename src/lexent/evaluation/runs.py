@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from lexent.artifact import disk_errors
 from lexent.corpus.lines import decoded, raw_lines
 from lexent.errors import InputError
-from lexent.evaluation.collections import Collection
+from lexent.evaluation.collections import Collection, folded
+from lexent.search.fusion import Fusion
+from lexent.search.fusion import scores as fused_scores
 
 Run = dict[str, dict[str, float]]
 """Query id to document id to score."""
@@ -66,16 +68,22 @@ def from_top(collection: Collection, positions: NDArray[np.int64], *, scores: ND
 
 def self_matches(collection: Collection) -> dict[str, str]:
     """Queries that are documents themselves: query id to document id, which are equal."""
-    same = {}
-    for document in collection.documents:
-        query = collection.queries.get(document.id)
-        if query is not None and _folded(query) in (_folded(document.text), _folded(document.content)):
-            same[document.id] = document.id
-    return same
+    shared = [document for document in collection.documents if document.id in collection.queries]
+    return {
+        document.id: document.id
+        for document in shared
+        if folded(collection.queries[document.id]) in (folded(document.text), folded(document.content))
+    }
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()
+def fused(runs: Mapping[str, Run], fusion: Fusion, *, depth: int) -> Run:
+    """One run from several by name. A query that only some runs have is fused from those."""
+    return {
+        query: fused_scores(
+            {name: ranked(run[query]) for name, run in runs.items() if query in run}, fusion, depth=depth
+        )
+        for query in dict.fromkeys(query for run in runs.values() for query in run)
+    }
 
 
 def write(run: Run, path: str | Path, *, tag: str = "lexent") -> None:
@@ -117,7 +125,12 @@ def read(path: str | Path, *, known: Container[str] = ()) -> Run:
         results = run.setdefault(query, {})
         if document in results:
             raise InputError(f'{path}, line {number}: the document "{document}" twice for the query "{query}"')
-        results[document] = _score(cells[4], path, number)
+        try:
+            results[document] = float(cells[4])
+        except ValueError:
+            results[document] = math.nan
+        if not math.isfinite(results[document]):
+            raise InputError(f'{path}, line {number}: the score is "{cells[4]}"; column 5 must be a number')
     if not run:
         raise InputError(f"{path}: an empty run; a line reads: query Q0 document rank score tag")
     return run
@@ -131,13 +144,3 @@ def escape(id: str) -> str:
 def unescape(id: str) -> str:
     """The id as it was before `escape`."""
     return _ESCAPED.sub(lambda match: chr(int(match.group(1), 16)), id)
-
-
-def _score(cell: str, path: Path, number: int) -> float:
-    try:
-        score = float(cell)
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise InputError(f'{path}, line {number}: the score is "{cell}"; column 5 must be a number')
-    return score

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
 
 from lexent import adapters, recipes
 from lexent import lexicon as lexicons
+from lexent.adapters import Adapter
+from lexent.adapters.corpus import AdaptedCorpus, best
+from lexent.adapters.dime import Dime
 from lexent.adapters.encoder import AdaptedEncoder
-from lexent.encoders import DEFAULT
+from lexent.adapters.modulation import Rows
+from lexent.encoders import DEFAULT, Encoder
 from lexent.errors import InputError, MismatchError, NotFoundError
-from lexent.evaluation import baselines, latent, token_codes
-from lexent.evaluation.adapted import Adapted, imrnn
+from lexent.evaluation import baselines, latent
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
-from lexent.evaluation.runs import Run, from_top
+from lexent.evaluation.runs import Run, from_top, self_matches
 from lexent.indexing.segment import Segment
+from lexent.lexicon import Lexicon
 from lexent.models import load_encoder
 from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
 from lexent.search.document_scorer import DocumentScorer
+from lexent.search.feedback import Feedback, expansions
 from lexent.search.maxsim_scorer import MaxSimScorer
+from lexent.search.query import Query
 from lexent.types import Kind, SparseVectors
-
-if TYPE_CHECKING:
-    from lexent.adapters import Adapter
-    from lexent.encoders import Encoder
-    from lexent.evaluation.adapted import Adapted
-    from lexent.lexicon import Lexicon
-    from lexent.search.document_scorer import DocumentScorer
-    from lexent.search.maxsim_scorer import MaxSimScorer
-    from lexent.search.query import Query
 
 BASELINES = ("dense", "bm25")
 ADAPTED = "imrnn"
@@ -80,8 +79,8 @@ class Lexical:
 
 
 @dataclass(frozen=True, slots=True)
-class Latent:
-    """A recipe: concepts, weighed and searched by the index's own kernels."""
+class RecipeSystem:
+    """A recipe with the lexicon and the encoder that it is used with."""
 
     recipe: Recipe
     lexicon: Lexicon
@@ -97,6 +96,11 @@ class Latent:
     def pipeline(self) -> Pipeline:
         """The encoder, the lexicon and the recipe as one value."""
         return Pipeline(self.encoder, self.lexicon, self.recipe)
+
+
+@dataclass(frozen=True, slots=True)
+class Latent(RecipeSystem):
+    """A recipe that matches concepts of whole documents, weighed and searched by the index's own kernels."""
 
     def pooled(self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None) -> SparseVectors:
         """The concepts of texts before the transform, from the cache where they are."""
@@ -110,8 +114,7 @@ class Latent:
 
     def queries(self, collection: Collection, *, progress: Progress | None = None) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf: what `DocumentScorer.top` takes."""
-        vectors = self.pooled(list(collection.queries.values()), kind="query", progress=progress)
-        return self.pipeline.query_vectors(vectors)
+        return self.pipeline.query_vectors(self.pooled(collection.query_texts, kind="query", progress=progress))
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
         """The documents that this system finds for each query, with their scores."""
@@ -121,28 +124,13 @@ class Latent:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenMatch:
+class TokenMatch(RecipeSystem):
     """A recipe that matches tokens: MaxSim by the index's own kernels; candidates first where the recipe is fast."""
-
-    recipe: Recipe
-    lexicon: Lexicon
-    encoder: Encoder
-    label: str = ""
-
-    @property
-    def name(self) -> str:
-        """The name in reports."""
-        return self.label or self.recipe.name
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """The encoder, the lexicon and the recipe as one value."""
-        return Pipeline(self.encoder, self.lexicon, self.recipe)
 
     def scorer(self, collection: Collection, *, progress: Progress | None = None) -> MaxSimScorer:
         """The collection's documents, packed as an index packs them; the codes come from the cache where they are."""
         size = self.lexicon.size
-        store = token_codes.documents(collection.texts, self.pipeline, progress=progress)
+        store = latent.token_codes(collection.texts, self.pipeline, progress=progress)
         segment = Segment.pack(store.maxima(size=size), size=size, recipe=self.recipe)
         return MaxSimScorer(DocumentScorer([segment], self.recipe, size=size), [store])
 
@@ -150,21 +138,93 @@ class TokenMatch:
         self, collection: Collection, scorer: DocumentScorer, *, progress: Progress | None = None
     ) -> list[Query]:
         """The collection's queries with their final weights. scorer: by whole documents, for idf."""
-        texts = list(collection.queries.values())
-        found = token_codes.queries(texts, self.pipeline, progress=progress)
+        texts = collection.query_texts
+        found = latent.query_rows(texts, self.pipeline, progress=progress)
         return [rows.query(text, scorer) for text, rows in zip(texts, found, strict=True)]
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
         """The documents that this system finds for each query, with their scores."""
         scorer = self.scorer(collection, progress=progress)
-        asked = self.queries(collection, scorer.document_scorer, progress=progress)
-        found = scorer.top(asked, depth + 1)
+        found = scorer.top(self.queries(collection, scorer.document_scorer, progress=progress), depth + 1)
         return from_top(collection, found.positions, scores=found.scores, depth=depth)
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """A recipe with relevance feedback: the second search also has concepts of the first hits."""
+
+    first: Latent
+    feedback: Feedback
+
+    @property
+    def name(self) -> str:
+        """The name in reports."""
+        return f"{self.first.name}+{self.feedback.method}"
+
+    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        """The documents that this system finds for each query, with their scores."""
+        scorer = self.first.scorer(collection, progress=progress)
+        weights = scorer.query_weights(self.first.queries(collection, progress=progress))
+        own = self_matches(collection)
+        positions = collection.positions
+        skipped = [positions[own[query]] if query in own else -1 for query in collection.queries]
+        expanded = expansions(scorer, weights, self.feedback, skipped=skipped if own else None)
+        vectors = SparseVectors.concatenate([each.query for each in expanded], size=scorer.size)
+        found = scorer.top_weighted(vectors, depth + 1)
+        return from_top(collection, found.positions, scores=found.scores, depth=depth)
+
+
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """Any scorer over the encoder's vectors: all documents, or the base retriever's best ranked again."""
+
+    name: str
+    encoder: Encoder
+    scorer: Callable[[Rows], Callable[[Rows], Rows]]
+    """For documents, unit rows of the encoder: a function from a query vector to the scores of all of them."""
+    candidates: int | None = None
+    """Rank only so many documents, the base retriever's best; all where it is none."""
+
+    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+        """The documents that this system finds for each query, with their scores."""
+        documents, queries = baselines.pooled_sides(self.encoder, collection, progress=progress)
+        scorer = self.scorer(documents)
+        k = min(depth + 1, len(documents), self.candidates or len(documents))
+        positions, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
+        for row, query in enumerate(queries):
+            found = scorer(query)
+            if self.candidates is not None and self.candidates < len(documents):
+                kept = best(documents @ query, self.candidates).positions
+                lowered = np.full(len(found), -np.inf, np.float32)
+                lowered[kept] = found[kept]
+                found = lowered
+            ranking = best(found, k)
+            positions[row], scores[row] = ranking.positions, ranking.scores
+            if progress is not None and (row % 64 == 63 or row + 1 == len(queries)):
+                progress(f"{self.name}, queries ranked", row + 1, len(queries))
+        return from_top(collection, positions, scores=scores, depth=depth)
+
+
+def base(encoder: Encoder, *, candidates: int | None = None) -> Adapted:
+    """The encoder's own cosine."""
+    return Adapted("base", encoder, lambda documents: lambda query: documents @ query, candidates)
+
+
+def imrnn(adapter: Adapter, encoder: Encoder, *, candidates: int | None = None) -> Adapted:
+    """An adapter over all documents, or over the base's best."""
+    adapter.check(encoder)
+    return Adapted("imrnn", encoder, lambda documents: AdaptedCorpus(adapter, documents).scores, candidates)
+
+
+def dime(encoder: Encoder, removed: float, *, candidates: int | None = None) -> Adapted:
+    """PRF-DIME without a share of the dimensions."""
+    name = f"prf-dime-{removed:.0%}".rstrip("%")
+    return Adapted(name, encoder, lambda documents: Dime(documents, removed).scores, candidates)
 
 
 def learns(system: System) -> bool:
     """Whether a system learned from pairs of queries and documents: adapters, and lexicons as ssr and uhd have them."""
-    if isinstance(system, Latent | TokenMatch) and system.lexicon.learned_from_pairs:
+    if isinstance(system, RecipeSystem) and system.lexicon.learned_from_pairs:
         return True
     return isinstance(system, Adapted) or isinstance(getattr(system, "encoder", None), AdaptedEncoder)
 
@@ -181,9 +241,7 @@ class Bench:
         self._encoder: Encoder | None = None
         self._own: dict[str, Encoder] = {}
         self._lexicons: dict[tuple[str, int, str, bool], Lexicon] = {}
-        self.given: Lexicon | None = None
-        if lexicon is not None:
-            self.given = lexicons.load(lexicon)
+        self.given: Lexicon | None = None if lexicon is None else lexicons.load(lexicon)
 
     @property
     def encoder(self) -> Encoder:
@@ -227,8 +285,7 @@ class Bench:
         if which == ADAPTED:
             return self.adapted()
         if isinstance(which, str) and which not in recipes.RECIPES and not which.endswith(".json"):
-            known = (*recipes.RECIPES, *BASELINES, ADAPTED)
-            raise NotFoundError(f'no system "{which}"; systems: {", ".join(known)}')
+            raise NotFoundError(f'no system "{which}"; systems: {", ".join((*recipes.RECIPES, *BASELINES, ADAPTED))}')
         return self.recipe(which)
 
     def adapted(self) -> Adapted:

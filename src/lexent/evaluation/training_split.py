@@ -7,12 +7,11 @@ a test split asks in the same words are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from lexent.errors import InputError, NotFoundError
 from lexent.evaluation import splits
-from lexent.evaluation.collections import Collection, id_of, load, tested_queries
+from lexent.evaluation.collections import Collection, folded, id_of, load, tested_queries
 
 
 def training_split(source: str | Path | Collection, split: str | None = None) -> Collection:
@@ -79,23 +78,17 @@ def _check(split: str, name: str, hint: str) -> None:
 
 def _apart(train: Collection, tested: Mapping[str, str]) -> Collection:
     """The train split without queries that are tested in the same words; where ids are shared too, it is refused."""
-    asked = {_folded(text) for text in tested.values()}
-    shared = [id for id, text in train.queries.items() if id in tested and _folded(text) == _folded(tested[id])]
+    known = {folded(text) for text in tested.values()}
+    shared = [id for id, text in train.queries.items() if id in tested and folded(text) == folded(tested[id])]
     if shared:
         raise InputError(
             f"{len(shared):,} of the {len(train.queries):,} queries of {train.name} ({train.split}), such as "
             f'"{shared[0]}", are test queries too; what learns from them cannot be measured by them; remove them '
             "from the train split"
         )
-    kept = {id: text for id, text in train.queries.items() if _folded(text) not in asked}
-    if len(kept) == len(train.queries):
-        return train
+    kept = {id for id, text in train.queries.items() if folded(text) not in known}
     if not kept:
         raise InputError(
             f"every query of {train.name} ({train.split}) is a test query too; there is none to learn from"
         )
-    return replace(train, queries=kept, qrels={id: train.qrels[id] for id in kept})
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    return train.having(kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
@@ -12,16 +12,12 @@ from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import Run, from_top
 from lexent.evaluation.systems import Latent
 from lexent.indexing.segment import Codes, Segment
-from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
 from lexent.search.document_scorer import DocumentScorer
+from lexent.types import SparseVectors
 
-if TYPE_CHECKING:
-    from lexent.indexing.segment import Segment
-    from lexent.search.document_scorer import DocumentScorer
-    from lexent.types import SparseVectors
-
-TRIAL_DEPTH = 1000
+TIED_DEPTH = 1000
+"""The least depth where many documents have equal scores."""
 MAX_PACKED_FORMS = 3
 """Packed forms that are held at a time: tuning goes back and forth between few."""
 
@@ -49,9 +45,7 @@ class Trials:
         self.system = system
         self.collection = collection
         self.measures = scoring.parse(measures)
-        self.depth = depth or (
-            max(TRIAL_DEPTH, _depth(self.measures)) if system.recipe.winners else _depth(self.measures)
-        )
+        self.depth = depth or max(scoring.depth(self.measures), TIED_DEPTH if system.recipe.winners else 1)
         self._progress = progress
         self._pooled: dict[tuple[Any, ...], SparseVectors] = {}
         self._packed: dict[tuple[Any, ...], Segment] = {}
@@ -68,8 +62,7 @@ class Trials:
 
     def queries(self, recipe: Recipe) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf."""
-        pipeline = Pipeline(self.system.encoder, self.system.lexicon, recipe)
-        return pipeline.query_vectors(self._represented(recipe, "query"))
+        return replace(self.system, recipe=recipe).pipeline.query_vectors(self._represented(recipe, "query"))
 
     def run(self, recipe: Recipe) -> Run:
         """What the system's own `run` gives for the recipe."""
@@ -85,7 +78,7 @@ class Trials:
         if key not in self._pooled:
             for other in [other for other in self._pooled if other[0] == kind]:
                 del self._pooled[other]  # documents of one form are large enough
-            texts = self.collection.texts if kind == "document" else list(self.collection.queries.values())
+            texts = self.collection.texts if kind == "document" else self.collection.query_texts
             system = replace(self.system, recipe=recipe)
             self._pooled[key] = system.pooled(texts, kind=kind, progress=self._progress)
         return self._pooled[key]
@@ -95,8 +88,3 @@ def _up_to_pooling(recipe: Recipe, kind: Any) -> tuple[Any, ...]:
     """The settings that the pooled vectors depend on."""
     common = (kind, recipe.k_for(kind), recipe.pool, recipe.specials, recipe.unit)
     return common if kind == "document" else (*common, recipe.function_words, recipe.emphasis)
-
-
-def _depth(measures: Sequence[Any]) -> int:
-    """The deepest rank that any of the measures looks at."""
-    return max(measure.params.get("cutoff") or TRIAL_DEPTH for measure in measures)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -85,17 +86,13 @@ class Tuned:
 
     def to_json(self) -> dict[str, Any]:
         """The values as JSON has them."""
+        names = {name: {"before": before, "value": value} for name, (before, value) in self.collections.items()}
         return {
             "recipe": self.recipe.to_dict(),
             "settings": self.settings,
-            "measure": self.measure,
-            "before": self.before,
-            "value": self.value,
-            "p_value": plain(self.p_value),
-            "collections": {
-                name: {"before": before, "value": value} for name, (before, value) in self.collections.items()
-            },
-            "trials": [{"settings": trial.settings, "value": trial.value} for trial in self.trials],
+            **{name: plain(getattr(self, name)) for name in ("measure", "before", "value", "p_value")},
+            "collections": names,
+            "trials": [asdict(trial) for trial in self.trials],
         }
 
 
@@ -141,7 +138,8 @@ def tune(
     system = bench.latent(start)
     values = _values(start, over, grid, search, buckets=system.lexicon.buckets)
     table = _Table([Trials(system, each, measures=measure, progress=progress) for each in loaded], str(sought[0]))
-    best = (_by_grid if search == "grid" else _by_coordinates)(start, values, table.value, progress or _quiet)
+    report = progress or (lambda what, done, total: None)
+    best = (_by_grid if search == "grid" else _by_coordinates)(start, values, table.value, report)
     return table.outcome(start, best, over=tuple(values))
 
 
@@ -179,15 +177,14 @@ class _Table:
 
     def outcome(self, start: Recipe, best: Recipe, *, over: tuple[str, ...]) -> Tuned:
         shown: dict[str, tuple[float, float]] = {}
-        first: dict[str, float] = {}
-        second: dict[str, float] = {}
+        values: tuple[dict[str, float], dict[str, float]] = ({}, {})
         for place, trial in enumerate(self.trials):
-            before, after = trial.scores(start), trial.scores(best)
+            both = trial.scores(start), trial.scores(best)
             name = f"{trial.collection.name} ({trial.collection.split})"
             name = f"{name} #{place + 1}" if name in shown else name
-            shown[name] = before.means[self.measure], after.means[self.measure]
-            first |= {f"{place} {query}": value for query, value in before.per_query[self.measure].items()}
-            second |= {f"{place} {query}": value for query, value in after.per_query[self.measure].items()}
+            shown[name] = both[0].means[self.measure], both[1].means[self.measure]
+            for found, scores in zip(values, both, strict=True):
+                found |= {f"{place} {query}": value for query, value in scores.per_query[self.measure].items()}
         ordered = sorted(self.found.items(), key=lambda pair: -pair[1])
         return Tuned(
             start=start,
@@ -196,7 +193,7 @@ class _Table:
             measure=self.measure,
             before=self.found[start],
             value=self.found[best],
-            p_value=scoring.p_value(second, first),
+            p_value=scoring.p_value(*values),
             collections=shown,
             trials=tuple(Trial({name: each.setting(name) for name in over}, value) for each, value in ordered),
         )
@@ -205,7 +202,7 @@ class _Table:
 Value = Callable[[Recipe], float]
 
 
-def _by_coordinates(start: Recipe, values: Grid, value: Value, tell: Progress) -> Recipe:
+def _by_coordinates(start: Recipe, values: Grid, value: Value, report: Progress) -> Recipe:
     """One setting after the other takes its best value, round after round, until a round changes nothing."""
     best, changed, turn = start, True, 0
     total = sum(map(len, values.values()))
@@ -216,11 +213,11 @@ def _by_coordinates(start: Recipe, values: Grid, value: Value, tell: Progress) -
                 if value(recipe) > value(best) + MIN_GAIN:
                     best, changed = recipe, True
                 done += 1
-                tell(f"tuning, round {turn}", done, total)
+                report(f"tuning, round {turn}", done, total)
     return best
 
 
-def _by_grid(start: Recipe, values: Grid, value: Value, tell: Progress) -> Recipe:
+def _by_grid(start: Recipe, values: Grid, value: Value, report: Progress) -> Recipe:
     """Every combination; the recipe's own settings stay where none is better."""
     best = start
     # Those that need the documents packed again vary slowest.
@@ -230,12 +227,8 @@ def _by_grid(start: Recipe, values: Grid, value: Value, tell: Progress) -> Recip
         recipe = start.having(**dict(zip(names, combination, strict=True)))
         if value(recipe) > value(best) + MIN_GAIN:
             best = recipe
-        tell("tuning", done, len(combinations))
+        report("tuning", done, len(combinations))
     return best
-
-
-def _quiet(what: str, done: int, total: int) -> None:
-    """Nobody waits."""
 
 
 def _values(
@@ -254,11 +247,10 @@ def _values(
             raise InputError(f'cannot tune "{name}"; what can be tuned: {", ".join(GRID)}{more}')
     arguments.choice("search", search, get_args(Search))
     values = {name: tuple(dict.fromkeys((*known[name], start.setting(name)))) for name in names}
-    combinations = 1
-    for name in names:
-        for each in values[name]:
+    for name, allowed in values.items():
+        for each in allowed:
             start.having(**{name: each})  # refuses, by name, a value that is not allowed
-        combinations *= len(values[name])
+    combinations = prod(map(len, values.values()))
     if search == "grid" and combinations > MAX_GRID_TRIALS:
         raise InputError(
             f"a grid over {', '.join(names)} has {combinations:,} combinations; allowed: at most "
@@ -274,6 +266,5 @@ def _sampled(collection: Collection, most: int | None) -> Collection:
     total = len(collection.queries)
     if most is None or total <= most:
         return collection
-    places = {place * total // most for place in range(most)}
-    kept = {id: text for place, (id, text) in enumerate(collection.queries.items()) if place in places}
-    return replace(collection, queries=kept, qrels={id: collection.qrels[id] for id in kept})
+    ids = list(collection.queries)
+    return collection.having({ids[place * total // most] for place in range(most)})

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from lexent import lexicon as lexicons
 from lexent import recipes
+from lexent.adapters import Adapter
 from lexent.adapters.adapter import unit
-from lexent.adapters.changes import Structure, change_of, explain_query, lift
+from lexent.adapters.changes import QueryChange, Structure, View, change_of, explain_query, lift
 from lexent.adapters.corpus import AdaptedCorpus
-from lexent.adapters.directions import Directions, Table, telling_words
+from lexent.adapters.directions import Directions, Reading, Table, telling_words
+from lexent.adapters.modulation import Rows
+from lexent.encoders import Encoder
 from lexent.errors import InputError, NotFoundError
 from lexent.evaluation.baselines import pooled
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
+from lexent.evaluation.systems import LexiconLike
 
 if TYPE_CHECKING:
-    from lexent.adapters import Adapter
-    from lexent.adapters.changes import QueryChange, Structure, View
-    from lexent.adapters.corpus import AdaptedCorpus
     from lexent.adapters.deletion import Deletion
-    from lexent.adapters.directions import Directions, Reading
-    from lexent.adapters.modulation import Rows
-    from lexent.encoders import Encoder
-    from lexent.evaluation.systems import LexiconLike
 
 COMMON_CHANGE_QUERIES = 100
 """Queries that say which change is common to all."""
@@ -53,19 +50,12 @@ class Explained:
 
     def to_json(self) -> dict[str, Any]:
         """The values as JSON has them."""
-        from dataclasses import asdict
-
-        change = self.change.to_json()
-        for row in change["documents"]:
+        found = asdict(self)
+        del found["documents"]
+        found["change"] = self.change.to_json()
+        for row in found["change"]["documents"]:
             row["id"] = self.documents[row["position"]]
-        return {
-            "query": self.query,
-            "structure": asdict(self.structure),
-            "change": change,
-            "common_share": self.common_share,
-            "readings": {name: asdict(reading) for name, reading in self.readings.items()},
-            "document_readings": {id: asdict(reading) for id, reading in self.document_readings.items()},
-        }
+        return found
 
 
 class Explainer:
@@ -117,17 +107,17 @@ class Explainer:
     ) -> Explained:
         """What the adapter does to a query: its own change, and what becomes of the best documents and of one more."""
         if k < 1 or names < 1 or not by:
-            raise InputError(f"{k} documents, {names} names and {len(by)} tables were asked for; allowed: 1 or more")
+            raise InputError(f"{k} documents, {names} names and {len(by)} tables were requested; allowed: 1 or more")
         ids = [each.id for each in self.collection.documents]
         if document is not None and document not in ids:
             raise NotFoundError(f'{self.collection.name} has no document "{document}"; its ids are such as "{ids[0]}"')
         vector = pooled(self.encoder, [query], kind="query")[0]
         change = explain_query(self.corpus, vector, k=k, others=() if document is None else (ids.index(document),))
         adapted = self.corpus.query(vector)
-        moved = change_of(self.adapter, adapted, "modulation" if view == "modulation" else "effective")
-        common = self.common()
-        whole = change_of(self.adapter, adapted)
+        whole, common = change_of(self.adapter, adapted), self.common()
+        moved = change_of(self.adapter, adapted, "modulation") if view == "modulation" else whole
         moved = moved - common if view == "own" else moved
+        lengths = float(whole @ whole) * float(common @ common)  # squared
         first = self.table(by[0])
         upward = lift(self.adapter)
         read: dict[str, Reading] = {}
@@ -138,7 +128,7 @@ class Explainer:
             query=query,
             structure=Structure.of(self.adapter),
             change=change,
-            common_share=_along(whole, common),
+            common_share=float(whole @ common) ** 2 / lengths if lengths > 0 else 0.0,
             readings={name: self.table(name).read(moved, n=names) for name in by},
             documents={row.position: ids[row.position] for row in change.documents},
             document_readings=read,
@@ -147,9 +137,7 @@ class Explainer:
     def common(self) -> Rows:
         """float32[dim]: the mean change of the collection's queries, of 100 of them where it has more."""
         if self._common is None:
-            vectors = pooled(
-                self.encoder, list(self.collection.queries.values()), kind="query", progress=self._progress
-            )
+            vectors = pooled(self.encoder, self.collection.query_texts, kind="query", progress=self._progress)
             drawn = vectors[:: max(1, len(vectors) // COMMON_CHANGE_QUERIES)][:COMMON_CHANGE_QUERIES]
             changes = [change_of(self.adapter, self.corpus.query(vector)) for vector in drawn]
             self._common = np.mean(changes, axis=0).astype(np.float32)
@@ -161,14 +149,10 @@ class Explainer:
         """Whether the named directions matter, on queries of the collection that have a relevant document."""
         from lexent.adapters.deletion import deletion
 
-        place = {document.id: position for position, document in enumerate(self.collection.documents)}
-        grades = [
-            {place[id]: grade for id, grade in self.collection.qrels[query].items() if id in place and grade > 0}
-            for query in self.collection.queries
-        ]
+        grades = self.collection.relevant
         good = np.array([row for row, judged in enumerate(grades) if judged], np.int64)
         chosen = np.sort(np.random.default_rng(seed).permutation(good)[:queries])
-        vectors = pooled(self.encoder, list(self.collection.queries.values()), kind="query", progress=self._progress)
+        vectors = pooled(self.encoder, self.collection.query_texts, kind="query", progress=self._progress)
         return deletion(
             self.corpus,
             vectors[chosen],
@@ -178,9 +162,3 @@ class Explainer:
             draws=draws,
             seed=seed,
         )
-
-
-def _along(change: Rows, direction: Rows) -> float:
-    """The share of a vector's squared length that lies along a direction."""
-    total = float(change @ change) * float(direction @ direction)
-    return float(change @ direction) ** 2 / total if total > 0 else 0.0

@@ -12,25 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lexent.errors import InputError
 from lexent.evaluation import baselines
-from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Bench, EncoderLike, Latent, LexiconLike
 from lexent.recipes import Recipe
-from lexent.studies.explained_pairs import MAX_RANKED_DOCUMENTS, Pairs
-from lexent.studies.perturbed import Seen
+from lexent.studies.explained_pairs import MAX_RANKED_DOCUMENTS, Pair, Pairs, Seen
 from lexent.types import Kind
-from lexent.undefined import mean, plain
-
-if TYPE_CHECKING:
-    from lexent.studies.explained_pairs import Pair, Pairs
+from lexent.undefined import mean, paired_p, plain
 
 Target = Literal["top", "gold"]
 Order = Literal["explained", "random", "weakest", "any"]
@@ -133,11 +128,9 @@ def faithfulness(
         raise InputError(f"queries is {queries} and draws is {draws}; allowed: 1 or more")
     whole = load(collection, split=split)
     bench = Bench(encoder=encoder, lexicon=lexicon)
-    asked = [recipe] if isinstance(recipe, str | Recipe) else list(recipe)
-    systems = [bench.latent(each) for each in asked]
+    systems = [bench.latent(each) for each in ([recipe] if isinstance(recipe, str | Recipe) else recipe)]
     documents = baselines.pooled_states(bench.encoder, whole.texts, kind="document", progress=progress)
-    texts = list(whole.queries.values())
-    dense = documents, baselines.pooled_states(bench.encoder, texts, kind="query", progress=progress)
+    dense = documents, baselines.pooled_states(bench.encoder, whole.query_texts, kind="query", progress=progress)
     found = []
     for system in systems:
         pairs = Pairs(whole, system, dense=dense, target=target, progress=progress)
@@ -164,7 +157,7 @@ def _study(
     sizes: list[int] = []
     chosen = random.permutation(len(pairs))[:queries]
     for done, row in enumerate(np.sort(chosen), start=1):
-        pair: Pair | None = pairs.at(int(row))
+        pair = pairs.at(int(row))
         if pair is not None:
             sizes.append(len(pair.explained))
             for key, order, found in _tested(pair, random, draws):
@@ -188,19 +181,21 @@ def _tested(
     kinds: tuple[Kind, ...] = ("query", "document")
     for kind in kinds:
         columns, n = pair.columns[kind], pair.sizes[kind]
-        shuffled = [random.permutation(columns) for _ in range(draws)]
-        others = [random.permutation(n)[: len(columns)] for _ in range(draws)]
         orders: dict[Order, list[NDArray[np.int64]]] = {
             "explained": [columns],
-            "random": shuffled,
+            "random": [random.permutation(columns) for _ in range(draws)],
             "weakest": [columns[::-1]],
-            "any": others,
+            "any": [random.permutation(n)[: len(columns)] for _ in range(draws)],
         }
         for order, several in orders.items():
             touched = np.concatenate([_touched(each, n) for each in several])
             for watched, side in pair.sides[kind].items():
-                yield (watched, kind, "deletion"), order, _mean(side.without(~touched), len(several))
-                yield (watched, kind, "insertion"), order, _mean(side.alone(touched), len(several))
+                changed: dict[Way, Seen] = {"deletion": side.without(~touched), "insertion": side.alone(touched)}
+                for way, seen in changed.items():
+                    scores, places = (
+                        part.reshape(len(several), -1).mean(axis=0) for part in (seen.scores, seen.places)
+                    )
+                    yield (watched, kind, way), order, Seen(scores, places)
 
 
 def _touched(order: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
@@ -211,10 +206,6 @@ def _touched(order: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
     for row, count in enumerate(counts):
         masks[row, order[:count]] = True
     return masks
-
-
-def _mean(seen: Seen, draws: int) -> Seen:
-    return Seen(seen.scores.reshape(draws, -1).mean(axis=0), seen.places.reshape(draws, -1).mean(axis=0))
 
 
 def _trial(key: tuple[Watched, Kind, Way], found: dict[Order, list[Seen]]) -> Trial:
@@ -234,7 +225,8 @@ def _trial(key: tuple[Watched, Kind, Way], found: dict[Order, list[Seen]]) -> Tr
         curves[order] = Curve(tuple(score[:n]), tuple(place[:n]), tuple(score[n:]), tuple(place[n:]), area[0], area[1])
     p_values: dict[str, dict[str, float]] = {
         order: {
-            name: _p(areas["explained"][which], areas[order][which]) for which, name in enumerate(("score", "place"))
+            name: paired_p(explained, other, alternative="two-sided")
+            for name, explained, other in zip(("score", "place"), areas["explained"], areas[order], strict=True)
         }
         for order in found
         if order != "explained"
@@ -244,9 +236,4 @@ def _trial(key: tuple[Watched, Kind, Way], found: dict[Order, list[Seen]]) -> Tr
 
 def _area(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """float64[n_queries]: under each row, over SHARES, by trapezoids."""
-    steps = np.diff(SHARES)
-    return ((values[:, 1:] + values[:, :-1]) / 2) @ steps
-
-
-def _p(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    return scoring.p_value(*({str(row): float(value) for row, value in enumerate(side)} for side in (left, right)))
+    return ((values[:, 1:] + values[:, :-1]) / 2) @ np.diff(SHARES)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.encoders import DEFAULT
+from lexent.encoders import DEFAULT, Encoder
 from lexent.errors import InputError
 from lexent.evaluation import baselines
 from lexent.evaluation import measures as scoring
@@ -19,18 +20,15 @@ from lexent.evaluation.pooling import pooling_of, unit
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import from_top
 from lexent.evaluation.systems import EncoderLike
+from lexent.lexicon import Lexicon
 from lexent.lexicon import lexicon as lexicons
 from lexent.models import load_encoder
 from lexent.studies.maxsim_theory import Theory, theory
-from lexent.studies.nearest import nearest, spearman
+from lexent.studies.nearest import block_size, nearest, nearest_by_cosine, spearman
 from lexent.studies.rebuilt import Tally, pooled_blocks, token_rebuilt
 from lexent.studies.sampling import sampled
 from lexent.types import Level
 from lexent.undefined import mean, plain, ratio
-
-if TYPE_CHECKING:
-    from lexent.encoders import Encoder
-    from lexent.lexicon import Lexicon
 
 MEASURES = ("nDCG@10", "R@100")
 SAMPLED_DOCUMENTS = 1_000
@@ -115,29 +113,28 @@ def fidelity(
     whole = load(collection, split=split)
     notes: list[str] = []
     rows: list[Fidelity] = []
-    dense = _Dense.of(whole, model, measures=wanted, progress=progress)
+    documents = baselines.pooled_states(model, whole.texts, kind="document", progress=progress)
+    queries = baselines.pooled_states(model, whole.query_texts, kind="query", progress=progress)
+    dense = _Dense(whole, documents, queries, wanted)
     for each in given:
-        ks = _known(each, sorted(set(k)) or _usual(each), notes)
+        own = each.sae.config.k
+        ks = _known(each, sorted(set(k) or {max(own // 4, 1), max(own // 2, 1), own}), notes)
         if not ks:
             continue
         if each.info.level == "pooled":
-            rows += [_pooled(whole, each, model, k=one, dense=dense, seed=seed, notes=notes) for one in ks]
-        else:
-            part = sampled(whole, documents=sample, seed=seed)
-            beside = dense
-            if part is not whole:
-                counts = (len(part.documents), len(whole.documents), len(part.queries), len(whole.queries))
-                notes.append(
-                    "{}: token states of {:,} of {:,} documents and of {:,} of {:,} queries; its retrieval, and dense "
-                    "retrieval beside it, is among these documents".format(each.name, *counts)
-                )
-                beside = dense.within(part)
-            found = _tokens(part, each, model, ks=ks, dense=beside, notes=notes, progress=progress)
-            if each.info.match == "maxsim":
-                checked = theory(part, each, model, ks=ks, seed=seed, progress=progress)
-                if checked:
-                    found = [replace(row, theory=one) for row, one in zip(found, checked, strict=True)]
-            rows += found
+            rows += _pooled(dense, each, ks=ks, seed=seed, notes=notes)
+            continue
+        part = sampled(whole, documents=sample, seed=seed)
+        if part is not whole:
+            counts = (len(part.documents), len(whole.documents), len(part.queries), len(whole.queries))
+            notes.append(
+                "{}: token states of {:,} of {:,} documents and of {:,} of {:,} queries; its retrieval, and dense "
+                "retrieval beside it, is among these documents".format(each.name, *counts)
+            )
+        beside = dense if part is whole else dense.within(part)
+        found = _tokens(beside, each, model, ks=ks, notes=notes, progress=progress)
+        checked = theory(part, each, model, ks=ks, seed=seed, progress=progress) if each.info.match == "maxsim" else []
+        rows += [replace(row, theory=one) for row, one in zip(found, checked, strict=True)] if checked else found
     if not rows:
         raise InputError("; ".join(notes))
     return FidelityReport(
@@ -152,7 +149,7 @@ def fidelity(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Dense:
     """Dense retrieval on a collection: its vectors, and how good it is."""
 
@@ -160,74 +157,55 @@ class _Dense:
     documents: NDArray[np.float32]  # [n, d_in], as the encoder gives them
     queries: NDArray[np.float32]
     measures: list[Any]
-    scores: scoring.Scores
 
-    @staticmethod
-    def of(collection: Collection, encoder: Encoder, *, measures: list[Any], progress: Progress | None) -> _Dense:
-        documents = baselines.pooled_states(encoder, collection.texts, kind="document", progress=progress)
-        texts = list(collection.queries.values())
-        queries = baselines.pooled_states(encoder, texts, kind="query", progress=progress)
-        return _Dense._scored(collection, documents, queries, measures)
+    @property
+    def depth(self) -> int:
+        return max(scoring.WHOLE_DEPTH, scoring.depth(self.measures))
 
-    @staticmethod
-    def _scored(
-        collection: Collection, documents: NDArray[np.float32], queries: NDArray[np.float32], measures: list[Any]
-    ) -> _Dense:
-        block = _block(len(queries))
-        blocks = (unit(documents[start : start + block]) for start in range(0, len(documents), block))
-        positions, scores = nearest(unit(queries), blocks, k=_depth(measures) + 1)
-        run = from_top(collection, positions, scores=scores, depth=_depth(measures))
-        return _Dense(collection, documents, queries, measures, scoring.score(collection.qrels, run, measures))
+    @cached_property
+    def scores(self) -> scoring.Scores:
+        return self.scored(nearest_by_cosine(self.queries, self.documents, k=self.depth + 1))
+
+    def scored(self, top: tuple[NDArray[np.int64], NDArray[np.float32]]) -> scoring.Scores:
+        """How good a ranking is: positions and scores, a row a query."""
+        run = from_top(self.collection, top[0], scores=top[1], depth=self.depth)
+        return scoring.score(self.collection.qrels, run, self.measures)
 
     def within(self, part: Collection) -> _Dense:
         """The same among some of the documents and queries; nothing is encoded again."""
-        places = {document.id: at for at, document in enumerate(self.collection.documents)}
-        asked = {query: at for at, query in enumerate(self.collection.queries)}
+        places, rows = self.collection.positions, {query: row for row, query in enumerate(self.collection.queries)}
         documents = self.documents[[places[document.id] for document in part.documents]]
-        return _Dense._scored(part, documents, self.queries[[asked[query] for query in part.queries]], self.measures)
-
-    @property
-    def block(self) -> int:
-        return _block(len(self.queries))
+        return _Dense(part, documents, self.queries[[rows[query] for query in part.queries]], self.measures)
 
 
-def _pooled(
-    collection: Collection,
-    lexicon: Lexicon,
-    encoder: Encoder,
-    *,
-    k: int,
-    dense: _Dense,
-    seed: int,
-    notes: list[str],
-) -> Fidelity:
-    on_documents, on_queries = Tally(lexicon.size), Tally(lexicon.size)
-    queries = np.concatenate(list(pooled_blocks(dense.queries, lexicon, k=k, tally=on_queries, block=dense.block)))
-    blocks = pooled_blocks(dense.documents, lexicon, k=k, tally=on_documents, block=dense.block)
-    positions, scores = nearest(queries, blocks, k=_depth(dense.measures) + 1)
-    random = np.random.default_rng(seed)
-    q, d = (
-        np.sort(random.permutation(len(rows))[:most])
-        for rows, most in zip((queries, dense.documents), RANKED, strict=True)
-    )
-    if len(d) < len(dense.documents) or len(q) < len(queries):
-        notes.append(f"rank correlation over {len(q):,} queries and {len(d):,} documents, drawn at random")
-    made = np.concatenate(list(pooled_blocks(dense.documents[d], lexicon, k=k, tally=None, block=dense.block)))
-    alike = mean(spearman((unit(dense.queries[q]), queries[q]), (unit(dense.documents[d]), made)))
-    return _result(collection, lexicon, k, (on_documents, on_queries), (positions, scores), alike, dense)
+def _pooled(dense: _Dense, lexicon: Lexicon, *, ks: Sequence[int], seed: int, notes: list[str]) -> list[Fidelity]:
+    block, found = block_size(len(dense.queries)), []
+    for k in ks:
+        on_documents, on_queries = Tally(lexicon.size), Tally(lexicon.size)
+        queries = np.concatenate(list(pooled_blocks(dense.queries, lexicon, k=k, tally=on_queries, block=block)))
+        blocks = pooled_blocks(dense.documents, lexicon, k=k, tally=on_documents, block=block)
+        top = nearest(queries, blocks, k=dense.depth + 1)
+        random = np.random.default_rng(seed)
+        sizes = zip((len(queries), len(dense.documents)), RANKED, strict=True)
+        q, d = (np.sort(random.permutation(size)[:most]) for size, most in sizes)
+        if len(d) < len(dense.documents) or len(q) < len(queries):
+            notes.append(f"rank correlation over {len(q):,} queries and {len(d):,} documents, drawn at random")
+        made = np.concatenate(list(pooled_blocks(dense.documents[d], lexicon, k=k, tally=None, block=block)))
+        alike = mean(spearman((unit(dense.queries[q]), queries[q]), (unit(dense.documents[d]), made)))
+        found.append(_result(lexicon, k, (on_documents, on_queries), dense.scored(top), alike, dense.scores))
+    return found
 
 
 def _tokens(
-    collection: Collection,
+    dense: _Dense,
     lexicon: Lexicon,
     encoder: Encoder,
     *,
     ks: Sequence[int],
-    dense: _Dense,
     notes: list[str],
     progress: Progress | None,
 ) -> list[Fidelity]:
-    texts = list(collection.queries.values())
+    texts = dense.collection.query_texts
     pooling = pooling_of(encoder, texts, kind="query")
     if pooling is None:
         notes.append(
@@ -236,33 +214,27 @@ def _tokens(
         )
     common: dict[str, Any] = {"encoder": encoder, "lexicon": lexicon, "ks": ks, "pooling": pooling}
     queries = token_rebuilt(texts, kind="query", **common, progress=progress)
-    documents = token_rebuilt(collection.texts, kind="document", **common, progress=progress)
+    documents = token_rebuilt(dense.collection.texts, kind="document", **common, progress=progress)
     found = []
     for k in ks:
-        tallies, top, alike = (documents[k].tally, queries[k].tally), None, None
+        scores, alike = scoring.Scores({}, {}), None
         if pooling is not None:
-            top = nearest(queries[k].rows, [documents[k].rows], k=_depth(dense.measures) + 1)
+            scores = dense.scored(nearest(queries[k].rows, [documents[k].rows], k=dense.depth + 1))
             q = slice(0, RANKED[0])
             sides = (unit(dense.queries[q]), queries[k].rows[q]), (unit(dense.documents), documents[k].rows)
             alike = mean(spearman(*sides))
-        found.append(_result(collection, lexicon, k, tallies, top, alike, dense))
+        found.append(_result(lexicon, k, (documents[k].tally, queries[k].tally), scores, alike, dense.scores))
     return found
 
 
 def _result(
-    collection: Collection,
     lexicon: Lexicon,
     k: int,
     tallies: tuple[Tally, Tally],
-    top: tuple[NDArray[np.int64], NDArray[np.float32]] | None,
+    scores: scoring.Scores,
     alike: float | None,
-    dense: _Dense,
+    dense: scoring.Scores,
 ) -> Fidelity:
-    scores = scoring.Scores({}, {})
-    if top is not None:
-        run = from_top(collection, top[0], scores=top[1], depth=_depth(dense.measures))
-        scores = scoring.score(collection.qrels, run, dense.measures)
-    reference = dense.scores
     return Fidelity(
         lexicon=lexicon.name,
         level=lexicon.info.level,
@@ -270,12 +242,10 @@ def _result(
         size=lexicon.size,
         documents=tallies[0].to_dict(),
         queries=tallies[1].to_dict(),
-        dense=reference.means,
+        dense=dense.means,
         measures=scores.means,
-        kept={name: ratio(value, reference.means[name]) for name, value in scores.means.items()},
-        p_values={
-            name: scoring.p_value(values, reference.per_query[name]) for name, values in scores.per_query.items()
-        },
+        kept={name: ratio(value, dense.means[name]) for name, value in scores.means.items()},
+        p_values={name: scoring.p_value(values, dense.per_query[name]) for name, values in scores.per_query.items()},
         spearman=alike,
     )
 
@@ -293,16 +263,6 @@ def _lexicons(given: Any, encoder: EncoderLike) -> list[Lexicon]:
     return found
 
 
-def _usual(lexicon: Lexicon) -> list[int]:
-    own = lexicon.sae.config.k
-    return sorted({max(own // 4, 1), max(own // 2, 1), own})
-
-
-def _block(n_queries: int) -> int:
-    """Documents at a time: no more than some 30 million scores are held."""
-    return max(1, min(baselines.SCORES_PER_CHUNK // max(n_queries, 1), 1 << 16))
-
-
 def _known(lexicon: Lexicon, ks: Sequence[int], notes: list[str]) -> list[int]:
     """Those that the lexicon can be used with: one with thresholds has them for a range of k."""
     if lexicon.sae.config.architecture == "topk":
@@ -315,11 +275,3 @@ def _known(lexicon: Lexicon, ks: Sequence[int], notes: list[str]) -> list[int]:
         except InputError as error:
             notes.append(f"{lexicon.name}: {error}")
     return found
-
-
-def _depth(measures: Sequence[Any]) -> int:
-    """As deep as the deepest cut-off asks."""
-    import re
-
-    cuts = [int(cut) for measure in measures for cut in re.findall(r"@(\d+)", str(measure))]
-    return max([1000, *cuts])

@@ -8,14 +8,18 @@ width can rank all pairs first. Names and things are our own, made anew from a s
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import tomllib
+from importlib import resources
 from itertools import combinations
 
 from lexent.errors import InputError
 from lexent.evaluation.collections import Collection
-from lexent.studies.limit_words import ENDINGS, FIRST_NAMES, STEMS, THINGS
 from lexent.types import Document
 
+_WORDS = tomllib.loads(resources.files("lexent.studies").joinpath("limit_words.toml").read_text(encoding="utf-8"))
+FIRST_NAMES, STEMS, ENDINGS, THINGS = (
+    tuple(_WORDS[name].split()) for name in ("first_names", "stems", "endings", "things")
+)
 RELEVANT = 46
 PAIRS = RELEVANT * (RELEVANT - 1) // 2
 LIKES_PER_PERSON = RELEVANT - 1
@@ -27,39 +31,30 @@ def limit(documents: int = 1000, *, seed: int = 0) -> Collection:
 
     Every query has exactly two relevant documents. Documents are of one length: 45 things.
     """
-    people = len(FIRST_NAMES) * len(STEMS) * len(ENDINGS)
-    if not RELEVANT <= documents <= people:
-        raise InputError(f"documents is {documents}; allowed: {RELEVANT} to {people:,}")
+    people = [f"{first} {stem}{ending}" for ending in ENDINGS for stem in STEMS for first in FIRST_NAMES]
+    if not RELEVANT <= documents <= len(people):
+        raise InputError(f"documents is {documents}; allowed: {RELEVANT} to {len(people):,}")
     dice = random.Random(seed)
     things = list(THINGS)
     dice.shuffle(things)
-    asked, others = things[:PAIRS], things[PAIRS:]
-    names = _names(dice)
+    liked_by_two, others = things[:PAIRS], things[PAIRS:]
     liked: list[list[str]] = [[] for _ in range(RELEVANT)]
     pairs = list(combinations(range(RELEVANT), 2))
-    for thing, pair in zip(asked, pairs, strict=True):
+    for thing, pair in zip(liked_by_two, pairs, strict=True):
         for person in pair:
             liked[person].append(thing)
-    found = []
-    for likes in liked:
+    dice.shuffle(liked[0])
+    dice.shuffle(people)  # between the two: a seed makes the same collection in every version
+    for likes in liked[1:]:
         dice.shuffle(likes)
-        found.append(_document(next(names), likes))
+    names = iter(people)
+    found = [_document(next(names), likes) for likes in liked]
     relevant = [document.id for document in found]
-    queries = {f"q{number:04}": f"Who likes {thing}?" for number, thing in enumerate(asked)}
+    queries = {f"q{number:04}": f"Who likes {thing}?" for number, thing in enumerate(liked_by_two)}
     qrels = {query: {relevant[person]: 1 for person in pair} for query, pair in zip(queries, pairs, strict=True)}
     while len(found) < documents:
         found.append(_document(next(names), dice.sample(others, LIKES_PER_PERSON)))
     return Collection(f"limit-{documents}", found, queries, qrels)
-
-
-def _names(dice: random.Random) -> Iterator[str]:
-    """Names of people, all different, in an order that says nothing."""
-    total = len(FIRST_NAMES) * len(STEMS) * len(ENDINGS)
-    order = list(range(total))
-    dice.shuffle(order)
-    for number in order:
-        first, rest = number % len(FIRST_NAMES), number // len(FIRST_NAMES)
-        yield f"{FIRST_NAMES[first]} {STEMS[rest % len(STEMS)]}{ENDINGS[rest // len(STEMS)]}"
 
 
 def _document(name: str, likes: list[str]) -> Document:

@@ -14,24 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders import Encoder
 from lexent.encoders.encoder import encode
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.pooling import unit
 from lexent.evaluation.progress import Progress, counter
+from lexent.lexicon import Lexicon
 from lexent.studies.analyses.table import Table
-from lexent.studies.nearest import rank_correlation
+from lexent.studies.nearest import correlation, rank_correlation
+from lexent.studies.rebuilt import coefficients
 from lexent.studies.sampling import sampled
 from lexent.types import Kind, RowCodes, States
-from lexent.undefined import mean, ratio, shown
-
-if TYPE_CHECKING:
-    from lexent.encoders import Encoder
-    from lexent.lexicon import Lexicon
+from lexent.undefined import mean, shown
 
 TEXTS = {"query": 30, "document": 60}
 """Texts whose tokens are compared."""
@@ -89,19 +88,16 @@ class Theory:
     def reading(self) -> str:
         """What the figures say, in a sentence."""
         seen, most = self.distortion["mean"], self.distortion["largest"]
-        times = self.bound / seen if seen else float("inf")
         if most <= 1e-4:
             return "products of codes are those of states: nothing is lost"
         scores, bound = self.maxsim["scores"], self.maxsim["bound"]
-        loose = (
-            f"the bound is {times:,.1f} times the mean distortion of a pair, {self.bound / most:,.1f} times the largest"
-        )
-        useless = bound > 2 * scores
-        compared = "for MaxSim it is {:.1f}, where the scores of a query's documents spread by {:.2f}: {}".format(
-            bound, scores, "it holds, and says nothing about their order" if useless else "it says something of order"
-        )
+        order = "it holds, and says nothing about their order" if bound > 2 * scores else "it says something of order"
         larger = "directions" if self.overlap["mean"] > self.rebuilding["mean"] else "rebuilding"
-        return f"{loose}; {compared}; more of the distortion is of {larger}"
+        return (
+            f"the bound is {self.bound / seen:,.1f} times the mean distortion of a pair, {self.bound / most:,.1f} "
+            f"times the largest; for MaxSim it is {bound:.1f}, where the scores of a query's documents spread by "
+            f"{scores:.2f}: {order}; more of the distortion is of {larger}"
+        )
 
 
 def tables(found: Sequence[Theory]) -> list[Table]:
@@ -111,19 +107,9 @@ def tables(found: Sequence[Theory]) -> list[Table]:
     parts, seen = [], []
     for one in found:
         name, maxsim = (one.lexicon, one.k), one.maxsim
-        parts.append(
-            (
-                *name,
-                one.length,
-                one.error["p50"],
-                one.error["largest"],
-                one.coherence["p95"],
-                one.coherence["largest"],
-                one.delta["p50"],
-                one.delta["largest"],
-                *one.bound_parts,
-            )
-        )
+        errors = one.error["p50"], one.error["largest"]
+        directions = one.coherence["p95"], one.coherence["largest"], one.delta["p50"], one.delta["largest"]
+        parts.append((*name, one.length, *errors, *directions, *one.bound_parts))
         for what, observed, bound, within, alike in (
             ("two tokens", one.distortion, one.bound, one.within, one.correlation),
             ("two tokens, own bound", one.distortion, one.own_bound["mean"], one.within_own, None),
@@ -171,14 +157,11 @@ def theory(
 ) -> list[Theory]:
     """The bound and what is observed, for each k, on tokens of some queries and of documents (judged ones first)."""
     few = sampled(collection, documents=TEXTS["document"], queries=TEXTS["query"], seed=seed)
-    asked = list(few.queries.values())[: TEXTS["query"]]
-    texts = few.texts[: TEXTS["document"]]
-    queries = _encoded(encoder, asked, kind="query", progress=progress)
-    documents = _encoded(encoder, texts, kind="document", progress=progress)
+    queries = _encoded(encoder, few.query_texts[: TEXTS["query"]], kind="query", progress=progress)
+    documents = _encoded(encoder, few.texts[: TEXTS["document"]], kind="document", progress=progress)
     if not len(queries.values) or not len(documents.values):  # nothing but empty texts
         return []
-    most = max(ks)
-    coded = [lexicon.codes(states, k=most) for states in (queries, documents)]
+    coded = [lexicon.codes(states, k=max(ks)) for states in (queries, documents)]
     found = []
     for k in ks:
         own = [RowCodes(one.ids[:, :k], one.values[:, :k], one.offsets) for one in coded]
@@ -200,10 +183,10 @@ def check(
     dense, sparse = ours.centred @ theirs.centred.T, np.asarray((ours.sparse() @ theirs.sparse().T).todense())
     rows, columns = _drawn(dense, theirs.offsets, pairs=pairs, seed=seed)
     delta, coherence = _directions(lexicon, ours, theirs, rows, columns)
-    x, y = ours.centred[rows].astype(np.float64), theirs.centred[columns].astype(np.float64)
-    x_made, y_made = ours.made[rows].astype(np.float64), theirs.made[columns].astype(np.float64)
-    products = np.einsum("nd,nd->n", x, y)
-    rebuilt = np.einsum("nd,nd->n", x_made, y_made)
+    products, rebuilt = (
+        np.einsum("nd,nd->n", left[rows].astype(np.float64), right[columns].astype(np.float64))
+        for left, right in ((ours.centred, theirs.centred), (ours.made, theirs.made))
+    )
     coded = sparse[rows, columns].astype(np.float64)
     seen = np.abs(products - coded)
     # e and R are over all tokens, so that the bound holds for MaxSim too, as far as d does.
@@ -240,7 +223,7 @@ def check(
         within_own=float((seen <= own + slack).mean()),
         typical_bound=typical,
         within_typical=float((seen <= typical + slack).mean()),
-        correlation=_correlation(products, coded),
+        correlation=correlation(products, coded),
         maxsim=_maxsim(ours, theirs, dense, sparse, bound=bound, slack=slack),
     )
 
@@ -256,31 +239,20 @@ class _Side:
     values: NDArray[np.float32]  # [n, k]: z, such that z D is `made`
     offsets: NDArray[np.int64]
     size: int
+    errors: NDArray[np.float64]  # [n]: |x - x'|
+    lengths: NDArray[np.float64]  # [n]: |x|
+    norms: NDArray[np.float64]  # [n]: |z|
 
     @staticmethod
     def of(lexicon: Lexicon, states: States, codes: RowCodes) -> _Side:
-        config = lexicon.sae.config
         rows = states.numpy()
         lengths = np.linalg.norm(rows, axis=1).astype(np.float32)
-        read = unit(rows) if config.unit_states else rows
+        read = unit(rows) if lexicon.sae.config.unit_states else rows
         made = lexicon.sae.decode(codes, lengths=lengths) - lexicon.sae.b_dec
-        values = codes.values / np.float32(config.activation_scale)
-        if config.unit_states and config.mean_length > 0:
-            values = values / (np.maximum(lengths, 1e-12) / config.mean_length)[:, None]
-        values = values.astype(np.float32)
-        return _Side(read - lexicon.sae.b_dec, made, read, codes.ids, values, codes.offsets, lexicon.token_size)
-
-    @property
-    def errors(self) -> NDArray[np.float64]:
-        return _lengths(self.centred - self.made)
-
-    @property
-    def lengths(self) -> NDArray[np.float64]:
-        return _lengths(self.centred)
-
-    @property
-    def norms(self) -> NDArray[np.float64]:
-        return _lengths(self.values)
+        values = coefficients(lexicon, codes, lengths)
+        centred = read - lexicon.sae.b_dec
+        norms = (np.linalg.norm(each.astype(np.float64), axis=1) for each in (centred - made, centred, values))
+        return _Side(centred, made, read, codes.ids, values, codes.offsets, lexicon.token_size, *norms)
 
     def sparse(self, *, length_1: bool = False) -> Any:
         from scipy.sparse import csr_matrix
@@ -288,11 +260,6 @@ class _Side:
         n, k = self.ids.shape
         values = unit(self.values) if length_1 else self.values
         return csr_matrix((values.ravel(), self.ids.ravel(), np.arange(0, n * k + 1, k)), shape=(n, self.size))
-
-
-def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = np.linalg.norm(rows.astype(np.float64), axis=1)
-    return found
 
 
 def _encoded(encoder: Encoder, texts: Sequence[str], *, kind: Kind, progress: Progress | None) -> States:
@@ -335,20 +302,16 @@ def _directions(
 
 
 def _maxsim(
-    ours: _Side,
-    theirs: _Side,
-    dense: NDArray[np.float32],
-    sparse: NDArray[np.float32],
-    *,
-    bound: float,
-    slack: float,
+    ours: _Side, theirs: _Side, dense: NDArray[Any], sparse: NDArray[Any], *, bound: float, slack: float
 ) -> dict[str, Any]:
     counts = np.diff(ours.offsets)
-    by_states, by_codes = (_summed(one, ours.offsets, theirs.offsets) for one in (dense, sparse))
+    used = np.asarray((ours.sparse(length_1=True) @ theirs.sparse(length_1=True).T).todense())
+    plain = unit(ours.whole) @ unit(theirs.whole).T
+    by_states, by_codes, by_used, by_plain = (
+        _summed(one, ours.offsets, theirs.offsets) for one in (dense, sparse, used, plain)
+    )
     off = np.abs(by_states - by_codes)
     bounds = np.repeat((bound * counts)[:, None], off.shape[1], axis=1)
-    used = np.asarray((ours.sparse(length_1=True) @ theirs.sparse(length_1=True).T).todense())
-    plain = _summed(unit(ours.whole) @ unit(theirs.whole).T, ours.offsets, theirs.offsets)
     return {
         "pairs": int(off.size),
         "tokens": float(counts.mean()),
@@ -357,7 +320,7 @@ def _maxsim(
         "within": float((off <= bounds + slack * counts[:, None]).mean()),
         "scores": float(by_states.std(axis=1).mean()),
         "spearman": _alike(by_states, by_codes),
-        "spearman_used": _alike(plain, _summed(used, ours.offsets, theirs.offsets)),
+        "spearman_used": _alike(by_plain, by_used),
     }
 
 
@@ -370,11 +333,6 @@ def _summed(products: NDArray[Any], ours: NDArray[np.int64], theirs: NDArray[np.
 def _alike(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
     """The mean rank correlation of rows; undefined where it is for all of them."""
     return mean(rank_correlation(a, b) for a, b in zip(left, right, strict=True))
-
-
-def _correlation(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    left, right = left - left.mean(), right - right.mean()
-    return ratio(float(left @ right), float(np.sqrt((left @ left) * (right @ right))))
 
 
 def _spread(values: NDArray[Any]) -> Spread:

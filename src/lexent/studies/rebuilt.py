@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders import Encoder
 from lexent.evaluation.pooling import Pooling, cosines, unit, weights
 from lexent.evaluation.progress import Progress, counter
+from lexent.lexicon import Lexicon
 from lexent.types import Kind, RowCodes, States
 from lexent.undefined import UNDEFINED, ratio
-
-if TYPE_CHECKING:
-    from lexent.encoders import Encoder
-    from lexent.lexicon import Lexicon
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 EQUAL_STATES_SPREAD = 1e-10
@@ -83,10 +81,7 @@ def pooled_blocks(
     for start in range(0, len(states), block):
         rows = states[start : start + block]
         codes = lexicon.codes(States(torch.from_numpy(rows), np.arange(len(rows) + 1)), k=k)
-        made, _ = _decoded(lexicon, rows, codes)
-        if tally is not None:
-            tally.add(_read(lexicon, rows), made, codes)
-        yield unit(made)
+        yield unit(_decoded(lexicon, rows, codes, tally))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +109,25 @@ def token_rebuilt(
     for positions, states in encoder.batches(texts, kind=kind, level="tokens"):
         rows = states.numpy()
         for k, codes in _codes(lexicon, states, ks).items():
-            rebuilt, lengths = _decoded(lexicon, rows, codes)
-            made[k].tally.add(_read(lexicon, rows), rebuilt, codes)
+            rebuilt = _decoded(lexicon, rows, codes, made[k].tally)
             if pooling is None:
                 continue
             if lexicon.sae.config.unit_states:
-                rebuilt = rebuilt * lengths[:, None]
+                rebuilt = rebuilt * np.linalg.norm(rows, axis=1, keepdims=True).astype(np.float32)
             for place, position in enumerate(positions):
                 part = rebuilt[states.offsets[place] : states.offsets[place + 1]]
                 made[k].rows[position] = weights(len(part), pooling) @ part
         advance(len(positions))
     return {k: Rebuilt(found.tally, unit(found.rows)) for k, found in made.items()}
+
+
+def coefficients(lexicon: Lexicon, codes: RowCodes, lengths: NDArray[np.float32]) -> NDArray[np.float32]:
+    """float32[n, k]: what the decoder multiplies the direction of each latent by. lengths: of the states."""
+    config = lexicon.sae.config
+    values = codes.values / np.float32(config.activation_scale)
+    if config.unit_states and config.mean_length > 0:
+        values = values / (np.maximum(lengths, 1e-12) / config.mean_length)[:, None]
+    return values.astype(np.float32)
 
 
 def _codes(lexicon: Lexicon, states: States, ks: Sequence[int]) -> dict[int, RowCodes]:
@@ -135,14 +138,9 @@ def _codes(lexicon: Lexicon, states: States, ks: Sequence[int]) -> dict[int, Row
     return {k: RowCodes(most.ids[:, :k], np.ascontiguousarray(most.values[:, :k]), most.offsets) for k in ks}
 
 
-def _decoded(
-    lexicon: Lexicon, rows: NDArray[np.float32], codes: RowCodes
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """What the codes stand for, as the lexicon reads states, and the lengths of the states."""
-    lengths = np.linalg.norm(rows, axis=1).astype(np.float32)
-    return lexicon.sae.decode(codes, lengths=lengths), lengths
-
-
-def _read(lexicon: Lexicon, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The states as the lexicon reads them."""
-    return unit(rows) if lexicon.sae.config.unit_states else rows
+def _decoded(lexicon: Lexicon, rows: NDArray[np.float32], codes: RowCodes, tally: Tally | None) -> NDArray[np.float32]:
+    """What the codes stand for, as the lexicon reads states: of length 1 where it does. Counted in the tally."""
+    made = lexicon.sae.decode(codes, lengths=np.linalg.norm(rows, axis=1).astype(np.float32))
+    if tally is not None:
+        tally.add(unit(rows) if lexicon.sae.config.unit_states else rows, made, codes)
+    return made

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from lexent.encoders import Encoder
 from lexent.errors import InputError
 from lexent.evaluation import cache
 from lexent.evaluation.baselines import pooled_states
+from lexent.evaluation.collections import Collection
 from lexent.lexicon.activations import Activations, observe
 from lexent.lexicon.concepts import Concepts
 from lexent.lexicon.evidence import Spread, eligible, gather, is_held_out
 from lexent.lexicon.lexicon import Lexicon
-from lexent.studies.naming.controls import exchanged
-from lexent.studies.naming.grades import Judge, Outcome, grade
-from lexent.studies.naming.identification import Nearness, identifications
-from lexent.studies.naming.intrusion import TEXTS_WITH_CONCEPT, detections, intrusions
-from lexent.studies.naming.passages import SHOWN_CONCEPTS, Weigher
+from lexent.studies.naming.grades import Judge, Likeness, Outcome, Uniqueness, grade, uniqueness
 from lexent.studies.naming.questions import TASKS, Pair, Task
-from lexent.studies.naming.simulation import RETRIEVED_DEPTH, simulations
-from lexent.studies.naming.uniqueness import Likeness, Uniqueness, uniqueness
+from lexent.studies.naming.tasks import (
+    RETRIEVED_DEPTH,
+    SHOWN_CONCEPTS,
+    TEXTS_WITH_CONCEPT,
+    Nearness,
+    Weigher,
+    about_concepts,
+    exchanged,
+    identifications,
+    simulations,
+)
 from lexent.types import States
-
-if TYPE_CHECKING:
-    from lexent.encoders import Encoder
-    from lexent.evaluation.collections import Collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +94,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The values as a dict, for JSON."""
-        plain = ("lexicon", "level", "k", "texts", "concepts", "active")
-        return {
-            **{name: getattr(self, name) for name in plain},
-            "outcomes": [outcome.to_dict() for outcome in self.outcomes],
-            "uniqueness": self.uniqueness.to_dict(),
-        }
+        return {**asdict(self), "outcomes": [outcome.to_dict() for outcome in self.outcomes]}
 
 
 def prepare(
@@ -107,13 +105,12 @@ def prepare(
     encoder: Encoder,
     collection: Collection | None = None,
     seen: Activations | None = None,
-    progress: Callable[[int], None] | None = None,
 ) -> Exam:
     """Code the texts and make the questions; simulation is asked where there is a collection with judgements.
 
     seen: what `observed` gave for these texts, where it is known already.
     """
-    seen = seen or observed(texts, encoder=encoder, lexicon=lexicon, k=plan.k, progress=progress)
+    seen = seen or observed(texts, encoder=encoder, lexicon=lexicon, k=plan.k)
     held = np.array([is_held_out(text, seed=plan.seed) for text in texts], dtype=bool)
     found = eligible(seen, held, least=TEXTS_WITH_CONCEPT)
     if plan.labelled:
@@ -122,54 +119,28 @@ def prepare(
     chosen = sorted(draw.permutation(found)[: plan.concepts].tolist())
     controls = exchanged([concept.label for concept in lexicon.concepts], seen.counts, seed=plan.seed)
     pairs: list[Pair] = []
-    about_concepts = {"intrusion", "named-intrusion", "detection"} & set(plan.tasks)
-    if about_concepts:
+    asks_concepts = not {"intrusion", "named-intrusion", "detection"}.isdisjoint(plan.tasks)
+    if asks_concepts:
         if len(chosen) < 2:
             raise InputError(
                 f'{len(chosen)} concepts of "{lexicon.name}" are active in {TEXTS_WITH_CONCEPT} texts of each half of '
                 f"the {len(texts):,} texts; give more texts"
             )
+        many = {"active": plan.examples, "silent": plan.examples, "seed": plan.seed}
         evidence = gather(
-            seen,
-            texts,
-            concepts=chosen,
-            encoder=encoder,
-            level=lexicon.info.level,
-            active=plan.examples,
-            silent=plan.examples,
-            spread=plan.spread,
-            seed=plan.seed,
+            seen, texts, concepts=chosen, encoder=encoder, level=lexicon.info.level, spread=plan.spread, **many
         )
-        made = intrusions(evidence, lexicon, controls, seed=plan.seed)
-        made += detections(evidence, lexicon, controls, seed=plan.seed)
+        made = about_concepts(evidence, lexicon, controls, seed=plan.seed)
         pairs += [pair for task in TASKS for pair in made if pair.question.task == task and task in plan.tasks]
     weigher = Weigher.of(lexicon, seen)
+    many = {"n": plan.questions, "shown": plan.shown, "seed": plan.seed}
     if "identification" in plan.tasks:
-        pairs += identifications(
-            seen,
-            texts,
-            held,
-            controls,
-            weigher=weigher,
-            n=plan.questions,
-            shown=plan.shown,
-            distractors=plan.distractors,
-            seed=plan.seed,
-        )
+        near = plan.distractors
+        pairs += identifications(seen, texts, held, controls, weigher=weigher, distractors=near, **many)
     if "simulation" in plan.tasks and collection is not None:
-        pairs += simulations(
-            collection,
-            controls,
-            weigher=weigher,
-            encoder=encoder,
-            n=plan.questions,
-            top=plan.top,
-            shown=plan.shown,
-            k=plan.k,
-            seed=plan.seed,
-        )
+        pairs += simulations(collection, controls, weigher=weigher, encoder=encoder, top=plan.top, k=plan.k, **many)
     k = plan.k or lexicon.sae.config.k
-    return Exam(lexicon, tuple(pairs), k, len(texts), len(chosen) if about_concepts else 0, len(found))
+    return Exam(lexicon, tuple(pairs), k, len(texts), len(chosen) if asks_concepts else 0, len(found))
 
 
 def observed(
@@ -181,14 +152,7 @@ def observed(
     progress: Callable[[int], None] | None = None,
 ) -> Activations:
     """What `observe` gives, from the cache where it is: other tasks, judges and seeds need no coding again."""
-    parts = {
-        "what": "activations",
-        "encoder": encoder.fingerprint,
-        "device": str(getattr(encoder, "device", "")),
-        "lexicon": lexicon.hash,
-        "level": lexicon.info.level,
-        "k": k or lexicon.sae.config.k,
-    }
+    coding = {"lexicon": lexicon.hash, "level": lexicon.info.level, "k": k or lexicon.sae.config.k}
     names = ("texts", "peaks", "totals", "places", "offsets")
 
     def make() -> cache.Arrays:
@@ -201,7 +165,8 @@ def observed(
         seen = observe(texts, encoder=encoder, lexicon=lexicon, k=k, states=states, progress=progress)
         return {name: getattr(seen, name) for name in names}
 
-    return Activations(**cache.arrays(cache.key(parts, texts), frozenset(names), make), n_texts=len(texts))
+    key = cache.key_for(encoder, texts, what="activations", **coding)
+    return Activations(**cache.arrays(key, frozenset(names), make), n_texts=len(texts))
 
 
 def report(
@@ -225,17 +190,9 @@ def report(
         advance(0)
         outcomes += grade(exam.pairs, judge, progress=advance)
     lexicon = exam.lexicon
-    names = [concept.label for concept in lexicon.concepts]
-    return Report(
-        lexicon.name,
-        lexicon.info.level,
-        exam.k,
-        exam.texts,
-        exam.concepts,
-        exam.active,
-        tuple(outcomes),
-        uniqueness(names, likeness),
-    )
+    distinct = uniqueness([concept.label for concept in lexicon.concepts], likeness)
+    counts = exam.k, exam.texts, exam.concepts, exam.active
+    return Report(lexicon.name, lexicon.info.level, *counts, tuple(outcomes), distinct)
 
 
 def before_labelling(lexicon: Lexicon) -> Lexicon:

@@ -1,10 +1,14 @@
-"""How well a judge did: accuracy or AUC with an interval, beside the control and with a paired test."""
+"""How well a judge did: accuracy or AUC with an interval, beside the control and with a paired test.
+
+And whether names can be told apart: how many are distinct, and how near the nearest other one is.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -58,9 +62,9 @@ class Outcome:
 
 def grade(pairs: Sequence[Pair], judge: Judge, *, progress: Callable[[int], None] | None = None) -> list[Outcome]:
     """The outcomes of all tasks among the questions: over all questions first, then by group."""
-    asked = [question for pair in pairs for question in (pair.question, pair.control)]
-    answers = judge.judge(asked, progress=progress)
-    values = np.array([credit(question, answer) for question, answer in zip(asked, answers, strict=True)])
+    questions = [question for pair in pairs for question in (pair.question, pair.control)]
+    answers = judge.judge(questions, progress=progress)
+    values = np.array([credit(question, answer) for question, answer in zip(questions, answers, strict=True)])
     missing = np.array([answer is None for answer in answers], dtype=bool)
     found = []
     for task in dict.fromkeys(pair.question.task for pair in pairs):
@@ -70,36 +74,20 @@ def grade(pairs: Sequence[Pair], judge: Judge, *, progress: Callable[[int], None
         for group in ("all", *(sorted(names) if len(names) > 1 else [])):
             part = own if group == "all" else own[groups == group]
             chance = float(np.mean([pairs[place].question.chance for place in part]))
-            found.append(
-                _outcome(task, judge.name, group, values[2 * part], values[2 * part + 1], chance, missing[part * 2])
-            )
+            own_values, control = values[2 * part], values[2 * part + 1]
+            unanswered = int(missing[2 * part].sum())
+            found.append(outcome(task, judge.name, group, own_values, chance, control=control, unanswered=unanswered))
     return found
 
 
-def outcome(task: Task, judge: str, group: str, *, values: Scores, chance: float, unanswered: int = 0) -> Outcome:
-    """Of answers without a control, such as a person's."""
+def outcome(
+    task: Task, judge: str, group: str, values: Scores, chance: float, *, control: Scores | None = None, unanswered: int
+) -> Outcome:
+    """The result over some questions. control: the values of their controls; a person's answers have none."""
     low, high = interval(values, of_shares=task != "detection")
     mean = float(values.mean()) if len(values) else math.nan
-    return Outcome(task, judge, group, len(values), mean, low, high, chance, unanswered=unanswered)
-
-
-def _outcome(
-    task: Task, judge: str, group: str, values: Scores, control: Scores, chance: float, missing: NDArray[np.bool_]
-) -> Outcome:
-    low, high = interval(values, of_shares=task != "detection")
-    return Outcome(
-        task,
-        judge,
-        group,
-        n=len(values),
-        value=float(values.mean()),
-        low=low,
-        high=high,
-        chance=chance,
-        control=float(control.mean()),
-        p=paired(values, control),
-        unanswered=int(missing.sum()),
-    )
+    found = Outcome(task, judge, group, len(values), mean, low, high, chance, unanswered=unanswered)
+    return found if control is None else replace(found, control=float(control.mean()), p=paired(values, control))
 
 
 def credit(question: Question, scores: Scores | None) -> float:
@@ -138,3 +126,46 @@ def paired(values: Scores, control: Scores) -> float | None:
     """The p-value of their difference; None where it is not defined."""
     found = paired_p(values, control, alternative="two-sided")
     return None if math.isnan(found) else found
+
+
+class Likeness(Protocol):
+    """A judge that says how alike texts are."""
+
+    @property
+    def name(self) -> str:
+        """The name of the judge in reports."""
+
+    def alike(self, left: Sequence[str], right: Sequence[str]) -> Scores:
+        """Similarities: float64[n_left, n_right]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uniqueness:
+    """Of the names of a lexicon."""
+
+    names: int
+    distinct: float
+    """Share of the names that no other concept has; letters' case does not count."""
+    nearest: dict[str, float]
+    """By judge: the mean likeness of a name to the most similar other name, over those that were looked at."""
+    looked_at: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
+        return asdict(self)
+
+
+def uniqueness(names: Sequence[str], judges: Sequence[Likeness], *, limit: int = 2000, seed: int = 0) -> Uniqueness:
+    """Distinct over all names; the nearest among a sample of them, since every pair is looked at."""
+    folded = [name.casefold() for name in names]
+    counts = Counter(folded)
+    distinct = sum(counts[name] == 1 for name in folded) / max(1, len(names))
+    order = np.sort(np.random.default_rng([seed, 5]).permutation(len(names))[:limit])
+    some = [names[place] for place in order]
+    nearest = {}
+    for judge in judges:
+        if len(some) > 1:
+            among = judge.alike(some, some)
+            np.fill_diagonal(among, -1.0)
+            nearest[judge.name] = float(among.max(axis=1).mean())
+    return Uniqueness(len(names), distinct, nearest, len(some))

@@ -11,19 +11,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import log, log1p, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lexent.encoders import Encoder
+from lexent.evaluation.pooling import unit
 from lexent.function_words import FUNCTION_WORDS
 from lexent.studies.naming.grades import Scores
 from lexent.studies.naming.questions import Question
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from scipy.sparse import csr_matrix
-
-    from lexent.encoders import Encoder
 
 _WORD = re.compile(r"[^\W_]+")
 _ENDINGS = (
@@ -32,46 +28,57 @@ _ENDINGS = (
 )
 
 
-class WordsJudge:
+class _LikenessJudge:
+    """Answers by how alike texts and names are."""
+
+    name: str
+
+    def alike(self, left: Sequence[str], right: Sequence[str]) -> Scores:
+        """float64[n_left, n_right]: cosines."""
+        raise NotImplementedError
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Told all texts before the first question."""
+
+    def judge(
+        self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
+    ) -> list[Scores | None]:
+        """Scores of the options of each question."""
+        self.prepare([text for question in questions for text in _texts(question)])
+        found: list[Scores | None] = []
+        for question in questions:
+            found.append(_scores(question, self.alike))
+            if progress is not None:
+                progress(1)
+        return found
+
+
+class WordsJudge(_LikenessJudge):
     """TF-IDF: alike are texts that share rare words. Independent of every encoder."""
 
     name = "words"
 
     def __init__(self, background: Sequence[str]) -> None:
         """background: texts that tell which words are rare."""
-        self._df: Counter[str] = Counter()
+        self._df = Counter(word for text in background for word in set(terms(text)))
         self._n = len(background)
         self._known: dict[str, dict[str, float]] = {}
-        for text in background:
-            self._df.update(set(terms(text)))
 
-    def judge(
-        self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
-    ) -> list[Scores | None]:
-        """Scores of the choices of each question; None where it was not answered."""
-        return _judged(questions, self.alike, progress)
-
-    def alike(self, asked: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]:
-        """float64[n_asked, n_texts]: cosines."""
-        numbers: dict[str, int] = {}
-        left, right = (self._rows(side, numbers) for side in (asked, texts))
-        left.resize((len(asked), len(numbers)))
-        right.resize((len(texts), len(numbers)))
-        found: NDArray[np.float64] = (left @ right.T).toarray()
-        return found
-
-    def _rows(self, texts: Sequence[str], numbers: dict[str, int]) -> csr_matrix:
+    def alike(self, left: Sequence[str], right: Sequence[str]) -> Scores:
+        """float64[n_left, n_right]: cosines."""
         from scipy.sparse import csr_matrix
 
-        rows: list[int] = []
-        columns: list[int] = []
-        values: list[float] = []
-        for row, text in enumerate(texts):
-            weights = self._weights(text)
-            rows += [row] * len(weights)
-            columns += [numbers.setdefault(word, len(numbers)) for word in weights]
-            values += weights.values()
-        return csr_matrix((values, (rows, columns)), shape=(len(texts), max(1, len(numbers))))
+        numbers: dict[str, int] = {}
+        rows = [self._weights(text) for text in (*left, *right)]
+        columns = [numbers.setdefault(word, len(numbers)) for row in rows for word in row]
+        values = [weight for row in rows for weight in row.values()]
+        matrix = csr_matrix(
+            (values, columns, np.cumsum([0, *map(len, rows)])),
+            shape=(len(rows), max(1, len(numbers))),
+            dtype=np.float64,
+        )
+        found: Scores = (matrix[: len(left)] @ matrix[len(left) :].T).toarray()
+        return found
 
     def _weights(self, text: str) -> dict[str, float]:
         """The words of a text by their weights, of length 1; texts come back in many questions."""
@@ -83,7 +90,7 @@ class WordsJudge:
         return self._known[text]
 
 
-class EmbeddingJudge:
+class EmbeddingJudge(_LikenessJudge):
     """The cosine of pooled vectors."""
 
     def __init__(self, encoder: Encoder, *, name: str = "embedding") -> None:
@@ -91,48 +98,18 @@ class EmbeddingJudge:
         self._encoder = encoder
         self._rows: dict[str, NDArray[np.float32]] = {}
 
-    def judge(
-        self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
-    ) -> list[Scores | None]:
-        """Scores of the choices of each question; None where it was not answered."""
-        return _judged(questions, self.alike, progress, prepare=self.prepare)
-
-    def prepare(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> None:
+    def prepare(self, texts: Sequence[str]) -> None:
         """Encode what is not known yet, all at once."""
         fresh = [text for text in dict.fromkeys(texts) if text not in self._rows]
         for positions, states in self._encoder.batches(fresh, kind="document", level="pooled"):
-            rows = states.numpy()
-            rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-            for position, row in zip(positions, rows, strict=True):
+            for position, row in zip(positions, unit(states.numpy()), strict=True):
                 self._rows[fresh[position]] = row
-            if progress is not None:
-                progress(len(positions))
 
-    def alike(self, asked: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]:
-        """float64[n_asked, n_texts]: cosines."""
-        self.prepare([*asked, *texts])
-        left, right = (np.stack([self._rows[text] for text in side]) for side in (asked, texts))
-        return (left @ right.T).astype(np.float64)
-
-
-Alike = Callable[[Sequence[str], Sequence[str]], Scores]
-
-
-def _judged(
-    questions: Sequence[Question],
-    alike: Alike,
-    progress: Callable[[int], None] | None,
-    *,
-    prepare: Callable[[Sequence[str]], None] | None = None,
-) -> list[Scores | None]:
-    if prepare is not None:
-        prepare([text for question in questions for text in _texts(question)])
-    found: list[Scores | None] = []
-    for question in questions:
-        found.append(_scores(question, alike))
-        if progress is not None:
-            progress(1)
-    return found
+    def alike(self, left: Sequence[str], right: Sequence[str]) -> Scores:
+        """float64[n_left, n_right]: cosines."""
+        self.prepare([*left, *right])
+        ours, theirs = (np.stack([self._rows[text] for text in side]) for side in (left, right))
+        return (ours @ theirs.T).astype(np.float64)
 
 
 def _texts(question: Question) -> list[str]:
@@ -142,7 +119,7 @@ def _texts(question: Question) -> list[str]:
     return [text for text in own if text]
 
 
-def _scores(question: Question, alike: Alike) -> Scores:
+def _scores(question: Question, alike: Callable[[Sequence[str], Sequence[str]], Scores]) -> Scores:
     """A score for each option, from likeness alone."""
     texts = [option.text for option in question.options]
     scores: Scores = np.zeros(len(texts))
@@ -151,12 +128,12 @@ def _scores(question: Question, alike: Alike) -> Scores:
         np.fill_diagonal(among, 0.0)
         scores -= among.sum(axis=1)
     elif question.task == "simulation":  # the query's words count as much as all of its concepts
-        asked = [question.query, *(concept.name for concept in question.concepts)]
+        names = [question.query, *(concept.name for concept in question.concepts)]
         total = sum(concept.weight for concept in question.concepts) or 1.0
         shares = np.array([1.0, *(concept.weight / total for concept in question.concepts)])
         for place, option in enumerate(question.options):
             if option.concepts:
-                near = shares @ alike(asked, [concept.name for concept in option.concepts])
+                near = shares @ alike(names, [concept.name for concept in option.concepts])
                 scores[place] = float(near @ np.array([concept.weight for concept in option.concepts]))
     elif question.concepts:
         weights = np.array([concept.weight for concept in question.concepts])
@@ -168,12 +145,11 @@ def _scores(question: Question, alike: Alike) -> Scores:
 
 def terms(text: str) -> list[str]:
     """Stems of the words that say something."""
-    return [_stem(word) for word in _WORD.findall(text.lower()) if word not in FUNCTION_WORDS and len(word) > 1]
+    words = (word for word in _WORD.findall(text.lower()) if word not in FUNCTION_WORDS and len(word) > 1)
+    return [_stem(word) for word in words]
 
 
 def _stem(word: str) -> str:
     """A word without one common ending: enough to meet its other forms."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+    endings = (ending for ending in _ENDINGS if word.endswith(ending) and len(word) - len(ending) >= 3)
+    return word.removesuffix(next(endings, ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,13 @@ SHOWN_WORDS = 60
 MAX_ANSWER_TOKENS = 32
 
 _SYSTEM = "You answer a question about short texts. Answer with numbers only, no words."
+_QUESTIONS = {
+    "intrusion": "Nine of these ten texts have something in common. Which one does not belong? Its number:",
+    "named-intrusion": "All but one of these texts have to do with {name}. Which one does not? Its number:",
+    "detection": "Which of these texts have to do with {name}? Their numbers, with commas, or 0 where it is none:",
+    "identification": "One of these texts is described by these concepts, strongest first: {concepts}.\n"
+    "Which is it? Its number:",
+}
 
 
 class ModelJudge:
@@ -36,87 +44,61 @@ class ModelJudge:
         self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
     ) -> list[Scores | None]:
         """Scores of the choices of each question; None where it was not answered."""
-        asked = [prompts(question) for question in questions]
-        flat = [prompt for parts in asked for prompt in parts]
-        answers = iter(
-            ask(
-                flat,
-                endpoint=self._endpoint,
-                replies=self._replies,
-                concurrency=self._concurrency,
-                progress=progress,
-            )
-        )
+        every = [prompts(question) for question in questions]
+        flat = [prompt for parts in every for prompt in parts]
+        settings: dict[str, Any] = {"endpoint": self._endpoint, "replies": self._replies}
+        answers = iter(ask(flat, concurrency=self._concurrency, progress=progress, **settings))
         return [
-            scores(question, [next(answers) for _ in parts]) for question, parts in zip(questions, asked, strict=True)
+            scores(question, [next(answers) for _ in parts]) for question, parts in zip(questions, every, strict=True)
         ]
 
 
 def prompts(question: Question) -> list[Prompt]:
     """What the model is asked: one prompt, or several where there are many texts to look through."""
-    options = question.options
-    parts = [options[at : at + AT_ONCE] for at in range(0, len(options), AT_ONCE)] if _many(question) else [options]
-    return [_prompt(_text(question, part)) for part in parts]
+    texts = [_text(question, question.options[first : first + _step(question)]) for first in _starts(question)]
+    system = {"role": "system", "content": _SYSTEM}
+    return [Prompt((system, {"role": "user", "content": text}), max_tokens=MAX_ANSWER_TOKENS) for text in texts]
 
 
 def scores(question: Question, answers: Sequence[Completion | None]) -> Scores | None:
     """1 for the options that were named; None where the answer holds no number that can be meant."""
     found = np.zeros(len(question.options))
-    for part, answer in enumerate(answers):
+    several = question.task == "detection"  # options may be right
+    for first, answer in zip(_starts(question), answers, strict=True):
         if answer is None:
             return None
-        first = part * AT_ONCE if _many(question) else 0
-        shown = min(AT_ONCE, len(question.options) - first) if _many(question) else len(question.options)
+        shown = min(_step(question), len(question.options) - first)
         text = re.sub(r"<think>.*?(</think>|$)", "", answer.text, flags=re.DOTALL)
-        numbers = [int(number) for number in re.findall(r"\d+", text)]
-        chosen = [number for number in numbers if 1 <= number <= shown]
-        if _many(question):
-            if not chosen and not re.search(r"\b(none|0|no)\b", text.lower()):
-                return None
-        elif not chosen:
+        chosen = [number for number in map(int, re.findall(r"\d+", text)) if 1 <= number <= shown]
+        if not chosen and not (several and re.search(r"\b(none|0|no)\b", text.lower())):
             return None
-        else:
-            chosen = chosen[:1]
-        found[[first + number - 1 for number in chosen]] = 1.0
+        found[[first + number - 1 for number in (chosen if several else chosen[:1])]] = 1.0
     return found
 
 
-def _many(question: Question) -> bool:
-    """Several options may be right."""
-    return question.task == "detection"
+def _step(question: Question) -> int:
+    """Options that one prompt shows: all, but where several may be right, some."""
+    return AT_ONCE if question.task == "detection" else len(question.options)
 
 
-def _prompt(text: str) -> Prompt:
-    return Prompt(
-        ({"role": "system", "content": _SYSTEM}, {"role": "user", "content": text}), max_tokens=MAX_ANSWER_TOKENS
-    )
+def _starts(question: Question) -> range:
+    return range(0, len(question.options), _step(question))
 
 
 def _text(question: Question, options: Sequence[Option]) -> str:
     """The texts stand first: a control shows the same ones, and servers need not read the same beginning again."""
+    concepts = _list(question.concepts)
+    if question.task == "simulation":
+        described = "\n".join(f"{number}. {_list(option.concepts)}" for number, option in enumerate(options, 1))
+        of_query = f"Concepts of the query, strongest first: {concepts}.\n" if question.concepts else ""
+        return (
+            f'A search engine was asked: "{question.query}"\n{of_query}'
+            "Two texts are described by their concepts, strongest first:\n\n"
+            f"{described}\n\nWhich does it rank higher, 1 or 2? Its number:"
+        )
     texts = "\n".join(f"{number}. {_cut(option.text)}" for number, option in enumerate(options, 1))
-    named = f'"{question.concepts[0].name}"' if question.concepts else ""
-    if question.task == "intrusion":
-        return f"{texts}\n\nNine of these ten texts have something in common. Which one does not belong? Its number:"
-    if question.task == "named-intrusion":
-        return f"{texts}\n\nAll but one of these texts have to do with {named}. Which one does not? Its number:"
-    if question.task == "detection":
-        return (
-            f"{texts}\n\nWhich of these texts have to do with {named}? "
-            "Their numbers, with commas, or 0 where it is none:"
-        )
-    if question.task == "identification":
-        return (
-            f"{texts}\n\nOne of these texts is described by these concepts, strongest first: "
-            f"{_list(question.concepts)}.\nWhich is it? Its number:"
-        )
-    described = "\n".join(f"{number}. {_list(option.concepts)}" for number, option in enumerate(options, 1))
-    asked = f"Concepts of the query, strongest first: {_list(question.concepts)}.\n" if question.concepts else ""
-    return (
-        f'A search engine was asked: "{question.query}"\n{asked}'
-        "Two texts are described by their concepts, strongest first:\n\n"
-        f"{described}\n\nWhich does it rank higher, 1 or 2? Its number:"
-    )
+    name = f'"{question.concepts[0].name}"' if question.concepts else ""
+    return f"{texts}\n\n{_QUESTIONS[question.task].format(name=name, concepts=concepts)}"
 
 
 def _list(concepts: Sequence[Named]) -> str:

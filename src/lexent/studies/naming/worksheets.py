@@ -77,7 +77,7 @@ def score(answers: Path, *, key: Path | None = None) -> list[Outcome]:
                 values = np.array([float(chosen.get(place, -1) in questions[place][2]) for place in part])
                 chance = float(np.mean([questions[place][3] for place in part]))
                 missing = sum(place not in chosen for place in part)
-                found.append(outcome(task, person, group, values=values, chance=chance, unanswered=missing))
+                found.append(outcome(task, person, group, values, chance, unanswered=missing))
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lexent.evaluation import token_codes
+from lexent.evaluation import latent
 from lexent.pipeline import Pipeline
 from lexent.search.modes import Fast, Mode
 from lexent.studies.analyses.table import Table
@@ -84,7 +84,7 @@ def _mode_tables(result: Result) -> list[Table]:
 def _growth(study: Study) -> Result:
     chosen, collection, rows = study.matches[0], study.collection, []
     pipeline = Pipeline(study.encoder, chosen.lexicon, chosen.recipe)
-    store = token_codes.documents(collection.texts, pipeline, progress=study.progress)
+    store = latent.token_codes(collection.texts, pipeline, progress=study.progress)
     places = {document.id: at for at, document in enumerate(collection.documents)}
     for share in FRACTIONS:
         some = sampled(

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from lexent.encoders.encoder import encode
 from lexent.evaluation import baselines
 from lexent.evaluation import measures as scoring
+from lexent.evaluation.baselines import DenseMaxSim, maxsim
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.dense_maxsim import DenseMaxSim, maxsim
 from lexent.evaluation.pooling import unit
 from lexent.evaluation.runs import from_top
 from lexent.evaluation.systems import System
