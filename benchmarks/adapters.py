@@ -47,11 +47,10 @@ def systems(documents: NDArray[np.float32]) -> dict[str, Search]:
     import torch
 
     from lexent.adapters import Adapter, AdapterConfig, AdapterInfo, TrainSettings
+    from lexent.adapters.baselines import Hypencoder, HypencoderSearch, ResidualSearch, SearchAdaptor
     from lexent.adapters.corpus import AdaptedCorpus, best
     from lexent.adapters.dime import Dime
-    from lexent.adapters.hypencoder import Hypencoder, HypencoderSearch
     from lexent.adapters.network import Network
-    from lexent.adapters.residual import ResidualSearch, SearchAdaptor
 
     torch.manual_seed(0)
     torch.set_num_threads(1)

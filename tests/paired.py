@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from lexent.training.pairs import Pairs
 from lexent.training.ssr.config import RetrievalConfig
-from lexent.training.ssr.model import Weights
 from small import TOPICS
 
 NONE = torch.empty(0, dtype=torch.long)
-ALL = Weights(wide=1 / 8, alpha=1 / 32, beta=0.1, k_aux=8, contrasted=10, temperature=1.0)
+ALL = RetrievalConfig(wide=1 / 8, alpha=1 / 32, beta=0.1, k_aux=8, contrasted=10, contrast_temperature=1.0)
 SMALL = RetrievalConfig.paper(
     d_sae=64, k=4, whole_d_sae=32, whole_k=4, pretrain=2, pretrain_batch=64, batch=8, steps=20, lr=3e-3, k_aux=16,
     rebuilt=64, contrasted=16, hard=1, freeze=True, whole_temperature=0.05, warm_up_steps=None,

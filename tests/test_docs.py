@@ -90,7 +90,7 @@ def check_values(verb: str, given: dict[str, Any]) -> None:
     from lexent.lexicon import shipped
     from lexent.studies.analyses import ANALYSES
     from lexent.studies.reproduction.reproduce import chosen
-    from lexent.training.bm25_negatives import Miner
+    from lexent.training.hard_negatives import Miner
 
     def known(option: str, names: Any, allowed: Any) -> None:
         assert set(names) <= set(allowed), f"{option}: {names}; allowed: {', '.join(allowed)}"

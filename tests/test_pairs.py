@@ -12,8 +12,7 @@ import torch
 from lexent.encoders import TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.errors import ArtifactError, InputError, NotFoundError
-from lexent.training.bm25_negatives import bm25_negatives
-from lexent.training.hard_negatives import dense_negatives, joined
+from lexent.training.hard_negatives import bm25_negatives, dense_negatives, joined
 from lexent.training.pair_sources import collection_pairs, title_pairs
 from lexent.training.pair_states import FreshStates, HeldStates, Side
 from lexent.training.pairs import PairBatches, Pairs

@@ -13,7 +13,7 @@ import torch
 from commands import good
 from lexent.encoders import TinyEncoder
 from lexent.encoders.sentence import SentenceEncoder
-from lexent.training.paper_settings import Difference, warm_up_share
+from lexent.training.settings import Difference, warm_up_share
 from lexent.training.ssr import config as ssr_config
 from lexent.training.ssr.config import RetrievalConfig
 from lexent.training.ssr.run import fit

@@ -16,8 +16,15 @@ from lexent.training.pair_states import TextStates
 from lexent.training.sparse_products import selected_products, weighted_rows
 from lexent.training.ssr.config import RetrievalConfig
 from lexent.training.ssr.maxsim import TextCodes, maxsim
-from lexent.training.ssr.model import RetrievalModel, document_contrast, token_contrast, unit
-from lexent.training.ssr.teacher import WHOLE_TEXT_WEIGHT, divergence, taught
+from lexent.training.ssr.model import (
+    WHOLE_TEXT_WEIGHT,
+    RetrievalModel,
+    divergence,
+    document_contrast,
+    teacher_scores,
+    token_contrast,
+    unit,
+)
 from lexent.types import States
 from paired import ALL, NONE, SMALL, disturbed, slow_maxsim
 
@@ -256,7 +263,7 @@ def test_the_teacher_has_the_scores_of_the_encoders_own_states() -> None:
 
     queries, documents = side([2, 1, 3]), side([1, 4, 2, 3])
     weights = draw.random(6)
-    found = taught(queries, documents, torch.from_numpy(weights)).numpy()
+    found = teacher_scores(queries, documents, torch.from_numpy(weights)).numpy()
 
     def cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
         return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))

@@ -28,9 +28,9 @@ from lexent.models import load_encoder
 from lexent.pipeline import Pipeline
 from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.training import sparse_products
-from lexent.training.bm25_negatives import bm25_negatives
 from lexent.training.checkpoint import CHECKPOINT, write_checkpoint
-from lexent.training.log import METRICS
+from lexent.training.hard_negatives import bm25_negatives
+from lexent.training.loop import METRICS
 from lexent.training.pair_sources import collection_pairs
 from lexent.training.pairs import Pairs
 from lexent.training.ssr.config import RetrievalConfig

@@ -32,8 +32,7 @@ from lexent.studies.reproduction.counts import layers_of
 from lexent.training.checkpoint import write_checkpoint
 from lexent.training.pairs import Pairs
 from lexent.training.uhd.config import WinnerConfig
-from lexent.training.uhd.loss import Scores, hinge, loss_of
-from lexent.training.uhd.model import Bucket, active, capped, live_inputs, max_pooled
+from lexent.training.uhd.model import Bucket, Scores, active, capped, hinge, live_inputs, loss_of, max_pooled
 from lexent.training.uhd.train import joined, train_uhd
 from lexent.training.uhd.trainer import WinnerTrainer, linear
 from lexent.types import SparseVectors, States

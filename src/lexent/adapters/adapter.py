@@ -75,7 +75,6 @@ class Adapter:
         self.config = config
         self.info = info
         self.tensors = dict(tensors)
-        self._identity = Diagonal(np.ones(config.width, np.float32), np.zeros(config.width, np.float32))
 
     @property
     def name(self) -> str:
@@ -115,9 +114,8 @@ class Adapter:
             raise InputError(f"vectors of the shape {rows.shape} were given; this adapter reads [n, {self.config.dim}]")
         found = np.empty((len(rows), self.config.width), np.float32)
         for start in range(0, len(rows), DOCUMENTS_PER_STEP):
-            found[start : start + DOCUMENTS_PER_STEP] = unit(
-                rows[start : start + DOCUMENTS_PER_STEP] @ self.tensors["projector"].T
-            )
+            part = slice(start, start + DOCUMENTS_PER_STEP)
+            found[part] = unit(rows[part] @ self.tensors["projector"].T)
         return found
 
     def upon_documents(self, projected: Rows) -> Modulation:
@@ -132,7 +130,7 @@ class Adapter:
                 return Diagonal(self.tensors["corpus.scale"], bias)
             return Full(self.tensors["corpus.matrix"], bias)
         if self.config.feedback == "none" or not len(feedback):
-            return self._identity
+            return Diagonal(np.ones(self.config.width, np.float32), np.zeros(self.config.width, np.float32))
         return self._modulation("document", feedback)
 
     def query(self, vector: Rows, feedback: Rows) -> AdaptedQuery:
@@ -145,36 +143,31 @@ class Adapter:
     def score(self, query: AdaptedQuery, projected: Rows) -> Rows:
         """float32[n]: the cosine of the query and of each projected document, modulated. The obvious way."""
         rows = query.upon.apply(projected)
-        vector = query.vector
-        if self.config.layer_norm:
-            vector, rows = centred(vector[None])[0], centred(rows)
-        found: Rows = unit(rows) @ unit(vector[None])[0]
+        rows = centred(rows) if self.config.layer_norm else rows
+        found: Rows = unit(rows) @ unit(self.compared(query)[None])[0]
         return found
+
+    def compared(self, query: AdaptedQuery) -> Rows:
+        """float32[width]: the modulated query as documents are compared with it."""
+        return centred(query.vector[None])[0] if self.config.layer_norm else query.vector
 
     def effective(self, query: AdaptedQuery) -> Rows:
         """float32[dim]: the direction in the encoder's own space whose products with documents order them.
 
         score = (e.d + c) / lengths, where e is this and c the part of the bias, the same for all documents.
         """
-        vector = centred(query.vector[None])[0] if self.config.layer_norm else query.vector
-        found: Rows = self.tensors["projector"].T @ query.upon.transposed(vector)
+        found: Rows = self.tensors["projector"].T @ query.upon.transposed(self.compared(query))
         return found
 
     def _modulation(self, side: str, rows: Rows) -> Modulation:
-        return self._of(self.outputs(side, rows))
-
-    def _of(self, outputs: Rows) -> Modulation:
-        return of_outputs(outputs, mode=self.config.mode, width=self.config.width, rank=self.config.rank)
-
-    def outputs(self, side: str, rows: Rows) -> Rows:
-        """float32[n, outputs]: what the network of one side gives for projected rows."""
+        """The mean of what the network of one side gives for projected rows."""
         part = {name: self.tensors[f"{side}.{name}"] for name in ("w1", "b1", "gain", "shift", "w2", "b2")}
         inner = rows @ part["w1"].T + part["b1"]
         inner = inner - inner.mean(axis=1, keepdims=True)
         inner /= np.sqrt(inner.var(axis=1, keepdims=True) + np.float32(1e-5))
         inner = np.maximum(inner * part["gain"] + part["shift"], 0)
-        found: Rows = inner @ part["w2"].T + part["b2"]
-        return found
+        outputs = inner @ part["w2"].T + part["b2"]
+        return of_outputs(outputs, mode=self.config.mode, width=self.config.width, rank=self.config.rank)
 
     def described(self) -> dict[str, Any]:
         """For a manifest and for --json."""

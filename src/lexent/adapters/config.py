@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from lexent import arguments
 from lexent.errors import InputError
 
 Mode = Literal["diag", "lowrank", "full"]
@@ -40,9 +41,9 @@ class AdapterConfig:
 
     def __post_init__(self) -> None:
         for name, allowed in (("mode", Mode), ("start", Start), ("feedback", Feedback)):
-            _one_of(name, getattr(self, name), get_args(allowed))
+            arguments.choice(name, getattr(self, name), get_args(allowed))
         for name in ("dim", "width", "hidden", "rank", "feedback_depth"):
-            _at_least(name, getattr(self, name), 1)
+            arguments.whole(name, getattr(self, name), least=1)
         if self.width > self.dim:
             raise InputError(f"width is {self.width} and the encoder gives {self.dim}; allowed: at most {self.dim}")
         if self.start == "identity" and self.width != self.dim:
@@ -100,12 +101,11 @@ class TrainSettings:
     """Of the folds, the batches and the first weights."""
 
     def __post_init__(self) -> None:
-        _one_of("loss", self.loss, get_args(Loss))
-        _one_of("negatives", self.negatives, get_args(Negatives))
-        _one_of("held_out", self.held_out, get_args(HeldOut))
+        for name, allowed in (("loss", Loss), ("negatives", Negatives), ("held_out", HeldOut)):
+            arguments.choice(name, getattr(self, name), get_args(allowed))
         for name in ("n_negatives", "batch", "epochs", "patience", "candidates"):
-            _at_least(name, getattr(self, name), 1)
-        _at_least("folds", self.folds, 3)
+            arguments.whole(name, getattr(self, name), least=1)
+        arguments.whole("folds", self.folds, least=3)
         for name in ("temperature", "lr"):
             if not 0 < getattr(self, name) < 1e3:
                 raise InputError(f"{name} is {getattr(self, name)}; allowed: above 0")
@@ -121,13 +121,3 @@ class TrainSettings:
     def to_dict(self) -> dict[str, Any]:
         """The values as a dict, for JSON."""
         return asdict(self)
-
-
-def _one_of(name: str, given: object, allowed: tuple[str, ...]) -> None:
-    if given not in allowed:
-        raise InputError(f'{name} is "{given}"; allowed: {", ".join(allowed)}')
-
-
-def _at_least(name: str, given: int, least: int) -> None:
-    if given < least:
-        raise InputError(f"{name} is {given}; allowed: {least} or more")

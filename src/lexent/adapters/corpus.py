@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.adapters.adapter import AdaptedQuery, Adapter, centred
-from lexent.adapters.modulation import Diagonal, Full, LowRank, Rows
+from lexent.adapters.adapter import AdaptedQuery, Adapter
+from lexent.adapters.modulation import Full, LowRank, Rows
 from lexent.errors import InputError
-
-CACHE_BYTES = 1 << 24
-"""Bytes of documents that likely lie in a processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,21 @@ class Ranking:
     scores: Rows  # [k]
 
 
-class AdaptedCorpus:
+class Scorer:
+    """Scores all of its documents for one query vector of the encoder."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def scores(self, vector: Rows) -> Rows:
+        """float32[n]: every document's score for a unit query [dim] of the encoder."""
+
+    def search(self, vector: Rows, k: int) -> Ranking:
+        """The k best of all documents."""
+        return best(self.scores(vector), k)
+
+
+class AdaptedCorpus(Scorer):
     """The encoder's unit vectors, which choose feedback documents, and the projected ones, which are scored."""
 
     def __init__(self, adapter: Adapter, documents: Rows) -> None:
@@ -32,7 +44,9 @@ class AdaptedCorpus:
             raise InputError("no documents were given; an adapter searches one or more")
         self.adapter = adapter
         self.base = np.ascontiguousarray(documents, np.float32)
-        self.projected = self.base if is_identity(adapter) else adapter.project(self.base)
+        # A projector that changes nothing needs no second matrix of documents.
+        unchanged = np.array_equal(adapter.tensors["projector"], np.eye(adapter.config.dim, dtype=np.float32))
+        self.projected = self.base if unchanged else adapter.project(self.base)
         self._squared = (
             np.einsum("nm,nm->n", self.projected, self.projected) if adapter.config.mode == "lowrank" else 0.0
         )
@@ -57,15 +71,15 @@ class AdaptedCorpus:
         by = query.upon
         if isinstance(by, Full):
             return self.adapter.score(query, self.projected)
-        vector = centred(query.vector[None])[0] if self.adapter.config.layer_norm else query.vector
-        length = float(np.linalg.norm(vector)) or 1.0
-        if isinstance(by, Diagonal):
-            return self._diagonal(by, vector / np.float32(length))
-        return self._low_rank(by, vector / np.float32(length))
+        vector = self.adapter.compared(query)
+        vector = vector / np.float32(float(np.linalg.norm(vector)) or 1.0)
+        if isinstance(by, LowRank):
+            return self._low_rank(by, vector)
+        from lexent.adapters.kernels import diagonal_scores
 
-    def search(self, vector: Rows, k: int) -> Ranking:
-        """The k best of all documents."""
-        return best(self.scores(vector), k)
+        out = np.empty(len(self), np.float32)
+        diagonal_scores(self.projected, by.scale, by.bias, vector, self.adapter.config.layer_norm, out)
+        return out
 
     def rerank(self, vector: Rows, k: int) -> Ranking:
         """The k best documents of the base retriever, in the adapter's order."""
@@ -73,14 +87,6 @@ class AdaptedCorpus:
         scores = self.adapter.score(self.query(vector), self.projected[found])
         order = np.lexsort((found, -scores))
         return Ranking(found[order], scores[order])
-
-    def _diagonal(self, by: Diagonal, vector: Rows) -> Rows:
-        from lexent.adapters.kernels import diagonal_scores, diagonal_scores_by_four
-
-        out = np.empty(len(self), np.float32)
-        kernel = diagonal_scores_by_four if self.projected.nbytes <= CACHE_BYTES else diagonal_scores
-        kernel(self.projected, by.scale, by.bias, vector, self.adapter.config.layer_norm, out)
-        return out
 
     def _low_rank(self, by: LowRank, vector: Rows) -> Rows:
         """|d + U z + b|^2 with z = V' d, from the products of d with a few columns."""
@@ -106,9 +112,3 @@ def best(scores: Rows, k: int) -> Ranking:
     kept = np.argpartition(-scores, k - 1)[:k] if k < len(scores) else np.arange(len(scores))
     order = kept[np.lexsort((kept, -scores[kept]))]
     return Ranking(order.astype(np.int64), scores[order])
-
-
-def is_identity(adapter: Adapter) -> bool:
-    """Whether the projector changes nothing, so that one matrix of documents serves for both."""
-    matrix = adapter.tensors["projector"]
-    return matrix.shape[0] == matrix.shape[1] and bool((matrix == np.eye(len(matrix), dtype=np.float32)).all())

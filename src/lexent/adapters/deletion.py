@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.adapters.adapter import centred
 from lexent.adapters.changes import change_of
 from lexent.adapters.corpus import AdaptedCorpus, best
 from lexent.adapters.directions import Directions
 from lexent.adapters.modulation import Rows
-from lexent.adapters.quality import CUTOFF, Quality
 from lexent.adapters.schedule import p_value
+from lexent.adapters.validation import CUTOFF, Quality
 from lexent.undefined import mean, plain, ratio
 
 CONDITIONS = ("whole", "named", "random", "shrunk", "none")
@@ -122,7 +121,7 @@ class _Scorer:
         effective = adapter.effective(query)
         self._size = np.float32(np.linalg.norm(effective))
         projected = np.linalg.norm(corpus.base @ adapter.tensors["projector"].T, axis=1)
-        constant = float(query.upon.bias @ _compared(adapter, query.vector))
+        constant = float(query.upon.bias @ adapter.compared(query))
         numerator = corpus.base @ effective / np.maximum(projected, 1e-12) + np.float32(constant)
         self._length = np.where(np.abs(scores) > 1e-9, numerator / np.where(np.abs(scores) > 1e-9, scores, 1), 1)
         self._projected, self._constant = np.maximum(projected, 1e-12), np.float32(constant)
@@ -135,10 +134,6 @@ class _Scorer:
         rivals = [float(scores[place]) for place in self._rivals if place not in judged][:RIVAL_DOCUMENTS]
         ranking = best(scores, CUTOFF).positions
         return relevant - mean(rivals), float(Quality.of(ranking[None], [judged]).ndcg[0])
-
-
-def _compared(adapter: Any, vector: Rows) -> Rows:
-    return centred(vector[None])[0] if adapter.config.layer_norm else vector
 
 
 def _without(change: Rows, rows: Rows) -> Rows:

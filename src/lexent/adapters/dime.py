@@ -1,7 +1,7 @@
 """PRF-DIME: remove the dimensions of a query that matter least by pseudo-relevance feedback; nothing is learned.
 
 The importance of a dimension is the product, there, of the query and the mean of the best documents of a first search.
-DIME has other forms, which ask a language model or a user for the documents; this is the one that asks nobody.
+DIME has other forms, whose documents come from a language model or a user; this one needs neither.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lexent.adapters.corpus import Ranking, best
+from lexent.adapters.corpus import Scorer, best
 from lexent.adapters.modulation import Rows
 from lexent.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Dime:
+class Dime(Scorer):
     """Searches with a part of the query's dimensions."""
 
     documents: Rows  # [n, dim], unit
@@ -44,7 +44,3 @@ class Dime:
         """float32[n]: products, as the method has them: the length of the masked query moves no document."""
         found: Rows = self.documents @ self.query(vector)
         return found
-
-    def search(self, vector: Rows, k: int) -> Ranking:
-        """The k best documents of a query vector."""
-        return best(self.scores(vector), k)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from lexent import artifact
+from lexent import arguments, artifact
 from lexent.adapters.adapter import Adapter, AdapterInfo
 from lexent.adapters.config import AdapterConfig
 from lexent.errors import ArtifactError, InputError
+
+T = TypeVar("T")
 
 WEIGHTS = "adapter.safetensors"
 
@@ -39,8 +41,10 @@ def load(source: str | Path | Adapter) -> Adapter:
     try:
         facts = manifest["files"][WEIGHTS]
         size, sha256 = int(facts["size"]), str(facts["sha256"])
-        config = AdapterConfig(**_typed(AdapterConfig, manifest["config"]))
-        info = AdapterInfo(**_typed(AdapterInfo, {each.name: manifest[each.name] for each in fields(AdapterInfo)}))
+        config = _read(AdapterConfig, manifest["config"])
+        info = _read(AdapterInfo, {each.name: manifest[each.name] for each in fields(AdapterInfo)})
+        if not isinstance(info.training, dict):
+            raise ValueError(f"training: {info.training!r}")
     except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
         raise ArtifactError(f'"{folder}" is damaged: its {artifact.MANIFEST} has no good {error}; {remedy}') from error
     artifact.check_sizes(folder, {WEIGHTS: size}, remedy=remedy)
@@ -54,16 +58,11 @@ def load(source: str | Path | Adapter) -> Adapter:
         raise ArtifactError(f'"{folder}" is damaged: {error}; {remedy}') from error
 
 
-_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "str": (str,), "bool": (bool,), "float": (int, float)}
-
-
-def _typed(kind: type, values: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a dataclass, each of the type that it is declared with."""
-    known = {each.name: str(each.type) for each in fields(kind)}
-    if values.keys() != known.keys():
-        raise ValueError(f"fields: {', '.join(sorted(set(values) ^ set(known)))}")
-    for name, value in values.items():
-        wanted = _TYPES.get(known[name], (dict,) if known[name].startswith("dict") else (str,))
-        if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-            raise ValueError(f"{name}: {value!r}")
-    return values
+def _read(kind: type[T], values: dict[str, Any]) -> T:
+    """A dataclass from JSON: all of its fields and no others, each of the type that it is declared with."""
+    known = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    if values.keys() != known:
+        raise ValueError(f"fields: {', '.join(sorted(set(values) ^ known))}")
+    found = kind(**values)
+    arguments.fields_of(found)
+    return found

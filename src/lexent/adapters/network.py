@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import nn
 
-from lexent.adapters.adapter import DOCUMENTS_PER_STEP, SIDES
+from lexent.adapters.adapter import DOCUMENTS_PER_STEP, SIDES, Adapter, AdapterInfo
 from lexent.adapters.config import AdapterConfig, TrainSettings
-from lexent.adapters.losses import hinge, improvement, infonce
-from lexent.adapters.schedule import Batch, Learner, products
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+from lexent.adapters.examples import Examples
+from lexent.adapters.modulation import Rows
+from lexent.adapters.schedule import Batch, Learner, Progress, Schedule, follow, infonce, products
 
 CORPUS_SAMPLE = 256
 """Documents that stand for the whole corpus in a step, where all of them modulate a query."""
@@ -25,7 +23,7 @@ CORPUS_SAMPLE = 256
 class Network(Learner):
     """Starts so that its scores are the base retriever's (the base in principal directions, where it is narrower)."""
 
-    def __init__(self, config: AdapterConfig, settings: TrainSettings, projector: NDArray[np.float32]) -> None:
+    def __init__(self, config: AdapterConfig, settings: TrainSettings, projector: Rows) -> None:
         super().__init__()
         self.config, self.settings = config, settings
         self.projector = nn.Parameter(torch.from_numpy(projector.copy()))
@@ -43,21 +41,20 @@ class Network(Learner):
         if self.config.layer_norm:
             vectors = vectors - vectors.mean(dim=1, keepdim=True)
         vectors = F.normalize(vectors, dim=1)
-        outputs = self.query_side(projected)
-        return {"diag": self._diagonal, "lowrank": self._low_rank, "full": self._full}[self.config.mode](
-            outputs, vectors, documents
-        )
+        compared = self._diagonal if self.config.mode == "diag" else self._modulated_pool
+        return compared(self.query_side(projected), vectors, documents)
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """The loss of a batch by the settings, with the anchor of the projector."""
         scores, settings = self.scores(batch.queries, batch.pool, batch.feedback), self.settings
         if settings.loss == "infonce":
             found = infonce(scores, batch.positive, temperature=settings.temperature)
-        elif settings.loss == "hinge":
-            found = hinge(scores, batch.positive, batch.negative, margin=settings.gap)
-        else:
-            base = batch.queries @ batch.pool.T
-            found = improvement(scores, base, batch.positive, batch.negative, margin=settings.gap)
+        else:  # the paper's hinge, over a query's own hard negatives; or to be better than the base by the margin
+            wanted = torch.tensor(settings.gap)
+            if settings.loss == "improvement":
+                wanted = wanted + _margins(batch.queries @ batch.pool.T, batch.positive)
+            lost = F.relu(wanted - _margins(scores, batch.positive))
+            found = (lost * batch.negative).sum() / batch.negative.sum().clamp_min(1)
         return found + settings.anchor * ((self.projector - self.get_buffer("first")) ** 2).sum()
 
     def without_decay(self) -> list[nn.Parameter]:
@@ -101,21 +98,15 @@ class Network(Learner):
             length = length - total**2 / self.config.width
         return product * torch.rsqrt(length.clamp_min(1e-6))
 
-    def _low_rank(self, outputs: torch.Tensor, vectors: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
-        left, right = self._halves(outputs)  # [n, m, r]
-        own = documents.expand(len(vectors), -1, -1)  # [n, p, m]
-        inner = torch.einsum("npm,nmr->npr", own, right)
-        rows = own + torch.einsum("npr,nmr->npm", inner, left) + outputs[:, None, -self.config.width :]
-        return self._cosine(vectors, rows)
-
-    def _full(self, outputs: torch.Tensor, vectors: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
+    def _modulated_pool(self, outputs: torch.Tensor, vectors: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
         m = self.config.width
-        matrix = outputs[:, :-m].reshape(-1, m, m)
         own = documents.expand(len(vectors), -1, -1)  # [n, p, m]
-        rows = own + torch.einsum("npm,nom->npo", own, matrix) + outputs[:, None, -m:]
-        return self._cosine(vectors, rows)
-
-    def _cosine(self, vectors: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        if self.config.mode == "lowrank":
+            left, right = self._halves(outputs)  # [n, m, r]
+            moved = torch.einsum("npr,nmr->npm", torch.einsum("npm,nmr->npr", own, right), left)
+        else:
+            moved = torch.einsum("npm,nom->npo", own, outputs[:, :-m].reshape(-1, m, m))
+        rows = own + moved + outputs[:, None, -m:]
         if self.config.layer_norm:
             rows = rows - rows.mean(dim=2, keepdim=True)
         return torch.einsum("nm,npm->np", vectors, F.normalize(rows, dim=2))
@@ -125,7 +116,7 @@ class Network(Learner):
         left, right = outputs[..., : m * r], outputs[..., m * r : -m]
         return left.reshape(*left.shape[:-1], m, r), right.reshape(*right.shape[:-1], m, r)
 
-    def tensors(self, corpus: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
+    def tensors(self, corpus: Rows) -> dict[str, Rows]:
         """What `Adapter` holds. corpus: float32[n, dim], whose mean modulation is kept where it is used."""
         found: dict[str, torch.Tensor] = {"projector": self.projector}
         for side, network in zip(SIDES, (self.query_side, self.document_side), strict=True):
@@ -136,7 +127,7 @@ class Network(Learner):
         return made
 
     @torch.no_grad()
-    def _corpus(self, corpus: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
+    def _corpus(self, corpus: Rows) -> dict[str, Rows]:
         m, side = self.config.width, self.document_side
         total = torch.zeros(m if self.config.mode == "diag" else (m, m))
         hidden = torch.zeros(self.config.hidden)
@@ -178,11 +169,47 @@ class _Side(nn.Module):
         return made
 
     def named_tensors(self) -> dict[str, torch.Tensor]:
-        return {
-            "w1": self.first.weight,
-            "b1": self.first.bias,
-            "gain": self.norm.weight,
-            "shift": self.norm.bias,
-            "w2": self.last.weight,
-            "b2": self.last.bias,
-        }
+        """By the names that `Adapter` has for them."""
+        layers = (("w1", "b1", self.first), ("gain", "shift", self.norm), ("w2", "b2", self.last))
+        return {name: part for weight, bias, one in layers for name, part in ((weight, one.weight), (bias, one.bias))}
+
+
+def _margins(scores: torch.Tensor, positive: torch.Tensor) -> torch.Tensor:
+    """float[n, p]: the mean score of the query's relevant documents, less each score."""
+    mine = (scores * positive).sum(dim=1, keepdim=True) / positive.sum(dim=1, keepdim=True).clamp_min(1)
+    return mine - scores
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """An adapter, and what was measured on the way."""
+
+    adapter: Adapter
+    schedule: Schedule[Network]
+
+
+def train(
+    examples: Examples,
+    config: AdapterConfig,
+    settings: TrainSettings,
+    *,
+    info: AdapterInfo,
+    progress: Progress | None = None,
+) -> Trained:
+    """Learn from train queries. Where held-out ones do not gain for certain, the adapter is the identity: the base."""
+    projector = first_projector(config, examples.documents)
+    found = follow(lambda: Network(config, settings, projector), examples, settings, progress=progress)
+    network = found.learner
+    if found.kept_base:  # also where the start is narrower than the encoder: the base is the base
+        config = AdapterConfig(config.dim, config.dim, feedback="none", hidden=1)
+        network = Network(config, settings, np.eye(config.dim, dtype=np.float32))
+    info = replace(info, kept_base=found.kept_base)
+    return Trained(Adapter(config, network.tensors(examples.documents), info), found)
+
+
+def first_projector(config: AdapterConfig, documents: Rows) -> Rows:
+    """float32[width, dim]: the identity, or the directions along which the documents spread most."""
+    if config.start == "identity":
+        return np.eye(config.dim, dtype=np.float32)
+    _, vectors = np.linalg.eigh(documents.T.astype(np.float64) @ documents)  # not centred: rows stay on the sphere
+    return np.ascontiguousarray(vectors[:, ::-1][:, : config.width].T, np.float32)

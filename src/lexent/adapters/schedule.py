@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -16,13 +16,12 @@ from torch import nn
 
 from lexent.adapters.config import TrainSettings
 from lexent.adapters.examples import Examples
-from lexent.adapters.quality import Quality
-from lexent.adapters.validation import Part, Plan, choose, choosers, curve, mean
+from lexent.adapters.validation import Part, Plan, Quality, choose, choosers, curve, mean
 from lexent.errors import InputError, TrainingWarning
 from lexent.undefined import paired_p
 
 Progress = Callable[[str, int, int], None]
-"""Progress the stage, how many passes are done, and of how many."""
+"""Called with the stage, how many passes are done, and of how many."""
 
 MAX_POOL_DOCUMENTS = 16_384
 """Documents of the corpus that a step sees, at most, where they are its negatives."""
@@ -46,7 +45,7 @@ class Batch:
 
 
 class Learner(nn.Module):
-    """What can be trained: it scores queries against a pool, and says what a batch costs."""
+    """What can be trained: it scores queries against a pool, and has a loss."""
 
     @abstractmethod
     def scores(self, queries: torch.Tensor, pool: torch.Tensor, feedback: torch.Tensor) -> torch.Tensor:
@@ -68,6 +67,13 @@ class Learner(nn.Module):
 def products(vectors: torch.Tensor, pool: torch.Tensor) -> torch.Tensor:
     """float[n, p]: of vectors [n, dim] with a pool [p, dim], or with each vector's own [n, p, dim]."""
     return vectors @ pool.T if pool.dim() == 2 else torch.einsum("nd,npd->np", vectors, pool)
+
+
+def infonce(scores: torch.Tensor, positive: torch.Tensor, *, temperature: float) -> torch.Tensor:
+    """The loss of scores [n, p]: each relevant document against all of the pool that are not relevant to the query."""
+    logits = scores / temperature
+    rest = torch.logsumexp(logits.masked_fill(positive, -1e9), dim=1, keepdim=True)
+    return (torch.logaddexp(logits, rest) - logits)[positive].mean()
 
 
 L = TypeVar("L", bound=Learner)
@@ -118,56 +124,44 @@ def follow(
     make: gives a new one, the same each time. rates: learning rates to choose from; that of the settings where none is
     given.
     """
-    if settings.negatives == "corpus":
-        return _follow(make, examples, settings, rates, progress)
-    with one_thread():
-        return _follow(make, examples, settings, rates, progress)
-
-
-def _follow(
-    make: Callable[[], L],
-    examples: Examples,
-    settings: TrainSettings,
-    rates: Sequence[float],
-    progress: Progress | None,
-) -> Schedule[L]:
-    plan = Plan.of(settings.folds, len(examples))
-    tried = _tried(make, examples, settings, rates or (settings.lr,), plan, progress)
-    before, after, new, nested = [], [], [], []
-    for fold in plan.tested:
-        found = {rate: choose(choosers(parts, fold), patience=settings.patience) for rate, parts in tried.items()}
-        rate = max(found, key=lambda each: found[each].value)
-        tested = [part for part in tried[rate] if part.fold == fold]
-        before.append(tested[0].passes[0])
-        after.append(Quality.mean([part.passes[found[rate].epoch] for part in tested]))
-        new.append(np.all([part.new for part in tested], axis=0))
-        nested.append(found[rate].epoch)
-    base, adapted, fresh = Quality.joined(before), Quality.joined(after), np.concatenate(new)
-    p = p_value(adapted.each, base.each)
-    every = {rate: choose(parts, patience=settings.patience) for rate, parts in tried.items()}
-    rate = max(every, key=lambda each: every[each].value)
-    epochs = every[rate].epoch if p < MAX_P_VALUE else 0
-    whole = Run(make, examples, replace(settings, lr=rate), np.arange(len(examples)))
-    for epoch in range(epochs):
-        whole.epoch()
-        if progress is not None:
-            progress("all queries", epoch + 1, epochs)
-    return Schedule(
-        learner=whole.learner.eval(),
-        epochs=epochs,
-        lr=rate,
-        curve=curve(tried[rate]),
-        nested=tuple(nested),
-        base=base.means(),
-        adapted=adapted.means(),
-        p_value=p,
-        held_out=len(fresh),
-        new_documents={
-            "queries": float(fresh.sum()),
-            "base": mean(base.ndcg[fresh]),
-            "adapted": mean(adapted.ndcg[fresh]),
-        },
-    )
+    with nullcontext() if settings.negatives == "corpus" else one_thread():
+        plan = Plan.of(settings.folds, len(examples))
+        tried = _tried(make, examples, settings, rates or (settings.lr,), plan, progress)
+        before, after, new, nested = [], [], [], []
+        for fold in plan.tested:
+            found = {rate: choose(choosers(parts, fold), patience=settings.patience) for rate, parts in tried.items()}
+            rate = max(found, key=lambda each: found[each].value)
+            tested = [part for part in tried[rate] if part.fold == fold]
+            before.append(tested[0].passes[0])
+            after.append(Quality.mean([part.passes[found[rate].epoch] for part in tested]))
+            new.append(np.all([part.new for part in tested], axis=0))
+            nested.append(found[rate].epoch)
+        base, adapted, fresh = Quality.joined(before), Quality.joined(after), np.concatenate(new)
+        p = p_value(adapted.each, base.each)
+        every = {rate: choose(parts, patience=settings.patience) for rate, parts in tried.items()}
+        rate = max(every, key=lambda each: every[each].value)
+        epochs = every[rate].epoch if p < MAX_P_VALUE else 0
+        whole = Run(make, examples, replace(settings, lr=rate), np.arange(len(examples)))
+        for epoch in range(epochs):
+            whole.epoch()
+            if progress is not None:
+                progress("all queries", epoch + 1, epochs)
+        return Schedule(
+            learner=whole.learner.eval(),
+            epochs=epochs,
+            lr=rate,
+            curve=curve(tried[rate]),
+            nested=tuple(nested),
+            base=base.means(),
+            adapted=adapted.means(),
+            p_value=p,
+            held_out=len(fresh),
+            new_documents={
+                "queries": float(fresh.sum()),
+                "base": mean(base.ndcg[fresh]),
+                "adapted": mean(adapted.ndcg[fresh]),
+            },
+        )
 
 
 def _tried(
@@ -187,7 +181,7 @@ def _tried(
             if len(rates) == 1:
                 raise
             reason = str(error).partition(";")[0]
-            warnings.warn(f"the learning rate {rate:g} is skipped: {reason}", TrainingWarning, stacklevel=4)
+            warnings.warn(f"the learning rate {rate:g} is skipped: {reason}", TrainingWarning, stacklevel=3)
     if not tried:
         shown = ", ".join(f"{rate:g}" for rate in rates)
         raise DivergedError(
@@ -238,7 +232,11 @@ class Run(Generic[L]):
         self.examples, self.settings, self.rows = examples, settings, rows
         self.learner = make()
         self.random = np.random.default_rng(settings.seed)
-        self.optimizer = _optimizer(self.learner, settings)
+        exempt = self.learner.without_decay()
+        kept = {id(parameter) for parameter in exempt}
+        others = [parameter for parameter in self.learner.parameters() if id(parameter) not in kept]
+        groups = [{"params": others, "weight_decay": settings.weight_decay}, {"params": exempt, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.Adam([group for group in groups if group["params"]], lr=settings.lr)
         self._documents = torch.from_numpy(examples.documents)
         self._queries = torch.from_numpy(examples.queries)
 
@@ -249,10 +247,7 @@ class Run(Generic[L]):
         for start in range(0, len(order), self.settings.batch):
             loss = self.learner.loss(self._batch(order[start : start + self.settings.batch]))
             if not bool(loss.isfinite()):
-                raise DivergedError(
-                    f"the loss is {float(loss.detach())}: the training diverged; give a lower learning rate than "
-                    f"{self.settings.lr:g}: --lr {self.settings.lr / 10:g}"
-                )
+                raise self._diverged(f"the loss is {float(loss.detach())}")
             self.optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             self.optimizer.step()
@@ -268,14 +263,15 @@ class Run(Generic[L]):
             pool = self._documents[np.maximum(candidates, 0)]  # [n, c, dim]: each query's own candidates
             own = self.learner.scores(self._queries[part], pool, self._feedback(part)).numpy()
             if not np.isfinite(own).all():
-                raise DivergedError(
-                    "the scores are not finite: the training diverged; give a lower learning rate than "
-                    f"{self.settings.lr:g}: --lr {self.settings.lr / 10:g}"
-                )
+                raise self._diverged("the scores are not finite")
             own = np.where(candidates >= 0, own, -np.inf)
             order = np.lexsort((candidates, -own), axis=1)
             found[start : start + len(part)] = np.take_along_axis(candidates, order, axis=1)
         return found
+
+    def _diverged(self, what: str) -> DivergedError:
+        lr = self.settings.lr
+        return DivergedError(f"{what}: the training diverged; give a lower learning rate than {lr:g}: --lr {lr / 10:g}")
 
     def _batch(self, rows: NDArray[np.int64]) -> Batch:
         examples = self.examples
@@ -283,12 +279,8 @@ class Run(Generic[L]):
         relevant = np.array([place for row in rows for place in examples.grades[row]], np.int64)
         found = [hard[hard >= 0], relevant]
         if self.settings.negatives == "corpus":
-            total = len(examples.documents)
-            found.append(
-                np.arange(total)
-                if total <= MAX_POOL_DOCUMENTS
-                else self.random.choice(total, MAX_POOL_DOCUMENTS, replace=False)
-            )
+            total, most = len(examples.documents), MAX_POOL_DOCUMENTS
+            found.append(np.arange(total) if total <= most else self.random.choice(total, most, replace=False))
         pool = np.unique(np.concatenate(found))
         positive = np.zeros((len(rows), len(pool)), np.bool_)
         negative = np.zeros_like(positive)
@@ -306,17 +298,6 @@ class Run(Generic[L]):
     def _feedback(self, rows: NDArray[np.int64]) -> torch.Tensor:
         places = self.learner.feedback(self.examples.candidates[rows], self.random, len(self._documents))
         return self._documents[np.maximum(places, 0)]  # where -1 stands there are so few that one may count twice
-
-
-def _optimizer(learner: Learner, settings: TrainSettings) -> torch.optim.Optimizer:
-    """Adam; weight decay reaches what the learner does not exempt."""
-    exempt = learner.without_decay()
-    kept = {id(parameter) for parameter in exempt}
-    others = [parameter for parameter in learner.parameters() if id(parameter) not in kept]
-    groups = [{"params": others, "weight_decay": settings.weight_decay}]
-    if exempt:
-        groups.append({"params": exempt, "weight_decay": 0.0})
-    return torch.optim.Adam(groups, lr=settings.lr)
 
 
 def p_value(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:

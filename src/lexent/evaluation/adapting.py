@@ -77,7 +77,7 @@ def train_adapter(
 
     form: fields of AdapterConfig, such as mode, width and feedback.
     """
-    from lexent.adapters.training import train
+    from lexent.adapters.network import train
 
     chosen = settings or TrainSettings()
     model = Bench(encoder=encoder).encoder
@@ -162,8 +162,7 @@ def learned(
     progress: Progress | None = None,
 ) -> list[Adapted]:
     """Search-Adaptor and Hypencoder scorers, trained on the same queries and negatives, by the same schedule."""
-    from lexent.adapters.hypencoder import Hypencoder, HypencoderSearch
-    from lexent.adapters.residual import ResidualSearch, SearchAdaptor
+    from lexent.adapters.baselines import Hypencoder, HypencoderSearch, ResidualSearch, SearchAdaptor
 
     examples = examples_of(train, encoder, settings, progress=progress)
     found = []

@@ -4,40 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from lexent.artifact import disk_errors
 from lexent.errors import ArtifactError, MismatchError
 
+if TYPE_CHECKING:
+    from lexent.training.loop import TrainingRun
+
 CHECKPOINT = "checkpoint.safetensors"
 
 
-class Run(Protocol):
-    """A training run that can be stopped and go on."""
-
-    folder: Path | None
-
-    def identity(self) -> dict[str, Any]:
-        """What must be the same for a checkpoint to be continued."""
-        ...
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Weights, optimiser and counters of latents."""
-        ...
-
-    def counters(self) -> dict[str, float]:
-        """Plain numbers."""
-        ...
-
-    def restore(self, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
-        """Take what `tensors` and `counters` gave."""
-        ...
-
-
-def write_checkpoint(run: Run) -> None:
+def write_checkpoint(run: TrainingRun[Any]) -> None:
     """All that the run is, so that it goes on exactly; no pickle."""
     from safetensors.torch import save
 
@@ -55,7 +35,7 @@ def write_checkpoint(run: Run) -> None:
         beside.replace(path)
 
 
-def read_checkpoint(run: Run) -> bool:
+def read_checkpoint(run: TrainingRun[Any]) -> bool:
     """Bring the run to where its folder's checkpoint is; False where there is none."""
     from safetensors import SafetensorError, safe_open
 
@@ -69,20 +49,19 @@ def read_checkpoint(run: Run) -> bool:
             tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ArtifactError(f"the checkpoint {path} is damaged ({error}); begin anew: delete {path.parent}") from error
-    _check_identity(run, json.loads(metadata["identity"]), path)
+    known, own = json.loads(metadata["identity"]), json.loads(json.dumps(run.identity()))
+    other = [f"{name} {known.get(name)} (now {own[name]})" for name in sorted(own) if own[name] != known.get(name)]
+    if other:
+        raise MismatchError(
+            f"{path} is of another run: {', '.join(other)}; give the same settings, or delete {path.parent}"
+        )
     run.restore(tensors, json.loads(metadata["counters"]))
     return True
 
 
-def model_tensors(model: torch.nn.Module, *, name: str = "model") -> dict[str, torch.Tensor]:
-    """The tensors of a model under a prefix."""
+def model_tensors(model: torch.nn.Module, name: str) -> dict[str, torch.Tensor]:
+    """The tensors of a model under a prefix; they share its memory."""
     return {f"{name}.{key}": tensor for key, tensor in model.state_dict().items()}
-
-
-def restore_model(model: torch.nn.Module, tensors: dict[str, torch.Tensor], *, name: str = "model") -> None:
-    """Load what `model_tensors` gave."""
-    head = f"{name}."
-    model.load_state_dict({key.removeprefix(head): tensors[key] for key in tensors if key.startswith(head)})
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
@@ -102,11 +81,3 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, torch
             _, place, key = name.split(".", 2)
             state.setdefault(int(place), {})[key] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-def _check_identity(run: Run, found: dict[str, Any], path: Path) -> None:
-    mine = json.loads(json.dumps(run.identity()))
-    other = sorted(name for name in mine if mine[name] != found.get(name))
-    if other:
-        what = ", ".join(f"{name} {found.get(name)} (now {mine[name]})" for name in other)
-        raise MismatchError(f"{path} is of another run: {what}; give the same settings, or delete {path.parent}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +12,11 @@ from lexent.corpus.corpus import read
 from lexent.errors import InputError
 from lexent.evaluation.training_split import training_split
 from lexent.training.pairs import Pairs
+from lexent.training.stream import BETWEEN_SENTENCES
 
 if TYPE_CHECKING:
     from lexent.evaluation.collections import Collection
 
-_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+")
 FEWEST_SENTENCES = 3
 """A text with fewer gives none away: what is left would be too little to be found."""
 
@@ -25,7 +24,7 @@ FEWEST_SENTENCES = 3
 def collection_pairs(source: str | Path, *, split: str | None = None) -> Pairs:
     """The pairs of a collection's train split, or of the split that is named. A test split is refused.
 
-    Queries that a test split asks in the same words are left out: some collections ask a question in both.
+    Queries with the same words as one of a test split are left out: some collections have a question in both.
     """
     return judged_pairs(training_split(source, split))
 
@@ -43,9 +42,9 @@ def judged_pairs(collection: Collection) -> Pairs:
 
 
 def title_pairs(source: str | Path | Sequence[str | Path], *, sentences: int = 0, seed: int = 0) -> Pairs:
-    """A pair for each text with a title: the title asks, the text answers. Texts without one make no pair.
+    """A pair for each text with a title: the title is the query, the text the document. Texts without one make no pair.
 
-    sentences: up to this many sentences of each text ask too; the text without that sentence answers.
+    sentences: up to this many sentences of each text are queries too, for the text without that sentence.
     """
     paths = [source] if isinstance(source, str | Path) else list(source)
     draw = np.random.default_rng(seed)
@@ -63,7 +62,7 @@ def title_pairs(source: str | Path | Sequence[str | Path], *, sentences: int = 0
 
 def _cloze(text: str, each: int, draw: np.random.Generator) -> list[tuple[str, str]]:
     """Sentences of a text, drawn at random, each with the rest of the text."""
-    parts = _BETWEEN_SENTENCES.split(text.strip())
+    parts = BETWEEN_SENTENCES.split(text.strip())
     able = [place for place, part in enumerate(parts) if len(part) > 20]  # shorter: initials, numbers
     if not each or len(able) < FEWEST_SENTENCES:
         return []

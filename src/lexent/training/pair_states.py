@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 
 from lexent.encoders import patches
-from lexent.encoders.encoder import batches_with_whole, check_finite, encode, finite_batches
+from lexent.encoders.encoder import batches_with_whole, check_finite, finite_batches
 from lexent.encoders.sentence import SentenceEncoder
 from lexent.errors import InputError
 from lexent.types import Kind, States
@@ -32,6 +32,12 @@ class TextStates:
     counts: NDArray[np.int64]  # [n_texts], rows of each
     pooled: torch.Tensor | None  # float32[n_texts, d_pooled]
 
+    @property
+    def whole(self) -> torch.Tensor:
+        """The pooled states, where the side has them."""
+        assert self.pooled is not None
+        return self.pooled
+
 
 class StateSource(Protocol):
     """Gives the states of texts by their numbers."""
@@ -51,8 +57,13 @@ class Side:
     whole: bool
 
 
-def source(encoder: Encoder, side: Side, *, device: torch.device) -> StateSource:
-    """States of an encoder that stays as it is: held where memory allows."""
+def source(
+    encoder: Encoder, side: Side, *, device: torch.device, learner: Any = None, autocast: bool = False
+) -> StateSource:
+    """States of the learner, where the encoder is trained; otherwise the encoder's, held where memory allows."""
+    if learner is not None:
+        prompt = getattr(encoder, "prompts", {}).get(side.kind, "")
+        return TrainedStates(learner, side, prompt=prompt, device=device, autocast=autocast)
     free = torch.cuda.mem_get_info(device)[0] // 2 if device.type == "cuda" else HELD_BYTES
     tokens = sum(min(len(text) // 3 + 2, side.limit) for text in side.texts)  # a token has more than 3 letters
     if tokens * encoder.dim * (2 if device.type == "cuda" else 4) < free // 2:  # there are two sides
@@ -61,23 +72,15 @@ def source(encoder: Encoder, side: Side, *, device: torch.device) -> StateSource
 
 
 class FreshStates:
-    """Encodes texts whenever they are asked for."""
+    """Encodes texts at each call."""
 
     def __init__(self, encoder: Encoder, side: Side, *, device: torch.device) -> None:
         self.encoder, self.side, self.device = encoder, side, device
 
     def of(self, places: NDArray[np.int64]) -> TextStates:
         """The states of the texts at these places."""
-        side = self.side
-        texts = [side.texts[place] for place in places]
-        states = encode(self.encoder, texts, kind=side.kind, specials=side.specials)
-        kept, counts = _first(states.offsets, side.limit)
-        rows = states.values[torch.from_numpy(kept).to(states.values.device)].to(self.device).float()
-        pooled = None
-        if side.whole:
-            found = encode(self.encoder, texts, kind=side.kind, level="pooled").values
-            pooled = found.to(self.device, copy=True).float()
-        return TextStates(rows, counts, pooled)
+        side = replace(self.side, texts=[self.side.texts[place] for place in places])
+        return HeldStates(self.encoder, side, device=self.device).of(np.arange(len(places)))
 
 
 class HeldStates:
@@ -89,7 +92,9 @@ class HeldStates:
         pooled: list[torch.Tensor] = []
         order: list[NDArray[np.int64]] = []
         counts = np.zeros(len(side.texts), np.int64)
-        for places, states, whole in _batches(encoder, side):
+        given: dict[str, Any] = {"kind": side.kind, "specials": side.specials}
+        alone = ((places, states, None) for places, states in finite_batches(encoder, side.texts, **given))
+        for places, states, whole in batches_with_whole(encoder, side.texts, **given) if side.whole else alone:
             kept, counts[places] = _first(states.offsets, side.limit)
             parts.append(states.values[torch.from_numpy(kept).to(states.values.device)].to(device))
             pooled += [whole.values.to(device).float()] if whole is not None else []
@@ -118,21 +123,14 @@ class TrainedStates:
 
     def of(self, places: NDArray[np.int64]) -> TextStates:
         """The states of the texts at these places."""
-        side, tokenizer = self.side, self.model.tokenizer
-        more = 0 if side.specials else tokenizer.num_special_tokens_to_add()
-        encoded = tokenizer(
-            [self.prompt + side.texts[place] for place in places],
-            truncation=True,
-            max_length=min(side.limit + more, int(self.model.max_seq_length or 512)),
-            padding=True,
-            return_special_tokens_mask=True,
-            return_tensors="pt",
-        )
-        special = encoded.pop("special_tokens_mask").bool()
-        kept = encoded["attention_mask"].bool() & (~special | side.specials)
-        inputs = {name: tensor.to(self.device) for name, tensor in encoded.items()}
+        side = self.side
+        texts = [side.texts[place] for place in places]
+        more = 0 if side.specials else self.model.tokenizer.num_special_tokens_to_add()
+        limit = min(side.limit + more, int(self.model.max_seq_length or 512))
+        prompted = [self.prompt + text for text in texts]
+        inputs, kept = tokenised(self.model.tokenizer, prompted, limit=limit, specials=side.specials)
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
-            features = self.model[0](inputs)
+            features = self.model[0]({name: tensor.to(self.device) for name, tensor in inputs.items()})
         rows = features["token_embeddings"].float()[kept.to(self.device)]
         pooled = None
         if side.whole:
@@ -142,16 +140,20 @@ class TrainedStates:
             pooled = features["sentence_embedding"].float()
         counts = kept.sum(dim=1).numpy().astype(np.int64)
         found = States(rows.detach(), np.concatenate([[0], np.cumsum(counts)]))
-        check_finite(found, [side.texts[place] for place in places], encoder="in training")
+        check_finite(found, texts, encoder="in training")
         return TextStates(rows, counts, pooled)
 
 
-def _batches(encoder: Encoder, side: Side) -> Iterator[tuple[NDArray[np.int64], States, States | None]]:
-    if side.whole:
-        yield from batches_with_whole(encoder, side.texts, kind=side.kind, specials=side.specials)
-        return
-    for places, states in finite_batches(encoder, side.texts, kind=side.kind, specials=side.specials):
-        yield places, states, None
+def tokenised(tokenizer: Any, texts: list[str], *, limit: int, specials: bool) -> tuple[Any, torch.Tensor]:
+    """The inputs of a transformer for texts of at most `limit` tokens, and bool[n_texts, length]: which are compared.
+
+    specials: compare special tokens such as [CLS] too.
+    """
+    encoded = tokenizer(
+        texts, truncation=True, max_length=limit, padding=True, return_special_tokens_mask=True, return_tensors="pt"
+    )
+    special = encoded.pop("special_tokens_mask").bool()
+    return encoded, encoded["attention_mask"].bool() & (~special | specials)
 
 
 def trainable(encoder: Encoder, *, device: torch.device) -> Any:

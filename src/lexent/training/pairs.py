@@ -68,21 +68,26 @@ class Pairs:
     @staticmethod
     def join(parts: Sequence[Pairs]) -> Pairs:
         """All of them; each keeps its own documents and sources."""
-        queries, documents = [0], [0]
-        for part in parts:
-            queries.append(queries[-1] + len(part.queries))
-            documents.append(documents[-1] + len(part.documents))
-        sources = np.concatenate([[0], np.cumsum([int(part.source.max()) + 1 for part in parts])])
+        sizes = [(len(part.queries), len(part.documents), int(part.source.max()) + 1) for part in parts]
+        firsts = np.cumsum([(0, 0, 0), *sizes[:-1]], axis=0)
         width = max(part.negatives.shape[1] for part in parts)
+        numbers = [
+            (
+                part.query + query,
+                part.positive + document,
+                part.source + source,
+                np.pad(
+                    np.where(part.negatives >= 0, part.negatives + document, -1),
+                    ((0, 0), (0, width - part.negatives.shape[1])),
+                    constant_values=-1,
+                ),
+            )
+            for part, (query, document, source) in zip(parts, firsts, strict=True)
+        ]
         return Pairs(
             [text for part in parts for text in part.queries],
             [text for part in parts for text in part.documents],
-            np.concatenate([part.query + first for part, first in zip(parts, queries[:-1], strict=True)]),
-            np.concatenate([part.positive + first for part, first in zip(parts, documents[:-1], strict=True)]),
-            np.concatenate([part.source + first for part, first in zip(parts, sources[:-1], strict=True)]),
-            np.concatenate(
-                [_shifted(part.negatives, first, width) for part, first in zip(parts, documents[:-1], strict=True)]
-            ),
+            *(np.concatenate(column) for column in zip(*numbers, strict=True)),
         )
 
     def __len__(self) -> int:
@@ -204,8 +209,3 @@ def _packed(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
 def _unpacked(name: str, file: Mapping[str, NDArray[Any]]) -> list[str]:
     data, ends = file[name].tobytes(), file[f"{name}_ends"].tolist()
     return [data[start:stop].decode(errors="surrogatepass") for start, stop in pairwise([0, *ends])]
-
-
-def _shifted(negatives: NDArray[np.int64], first: int, width: int) -> NDArray[np.int64]:
-    moved = np.where(negatives >= 0, negatives + first, -1)
-    return np.pad(moved, ((0, 0), (0, width - moved.shape[1])), constant_values=-1)

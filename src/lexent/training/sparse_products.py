@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from lexent.sae.top_latents import top_latents
+
 CHUNK = {"cpu": 2**24, "cuda": 2**28}
 """Numbers that are gathered at a time."""
 MAX_DENSE_VALUES = 2**30
@@ -27,6 +29,14 @@ def weighted_rows(weights: torch.Tensor, ids: torch.Tensor, rows: torch.Tensor) 
     """float[n, d]: for each of n the sum of its rows, ids int64[n, k] into rows [m, d], times their weights [n, k]."""
     found: torch.Tensor = _Weighted.apply(weights, ids, rows)  # type: ignore[no-untyped-call]
     return found
+
+
+@torch.no_grad()
+def strongest(x: torch.Tensor, rows: torch.Tensor, bias: torch.Tensor, k: int, *, most: int) -> torch.Tensor:
+    """int64[n, k]: the rows with the largest products with each x [n, d], strongest first; `most` products a time."""
+    step = max(1, most // len(rows))
+    parts = [top_latents(F.linear(x[start : start + step], rows, bias), k) for start in range(0, len(x), step)]
+    return torch.cat(parts) if parts else torch.empty(0, k, dtype=torch.long, device=x.device)
 
 
 class _Selected(torch.autograd.Function):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     import torch
 
     from lexent.encoders import Encoder
+
+
+BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+")
 
 
 @dataclass(frozen=True)
@@ -72,11 +76,10 @@ class StateStream:
     def from_block(self, first: int) -> Iterator[tuple[int, torch.Tensor]]:
         """The blocks from a number on; the next one is encoded while the caller works on this one."""
         with ThreadPoolExecutor(1) as pool:
-            ahead = pool.submit(self.block, first) if first < self.blocks else None
+            ahead = [pool.submit(self.block, first)] if first < self.blocks else []
             for number in range(first, self.blocks):
-                assert ahead is not None
-                rows = ahead.result()
-                ahead = pool.submit(self.block, number + 1) if number + 1 < self.blocks else None
+                rows = ahead.pop().result()
+                ahead += [pool.submit(self.block, number + 1)] if number + 1 < self.blocks else []
                 yield number, rows
 
 

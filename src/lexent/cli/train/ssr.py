@@ -140,7 +140,7 @@ def with_negatives(parts: Sequence[Pairs], given: str, *, encoder: Encoder, mete
     keep: a folder in which they are found again, so that a run that goes on need not look for them once more.
     """
     from lexent.artifact import disk_errors
-    from lexent.training.bm25_negatives import mined
+    from lexent.training.hard_negatives import mined
     from lexent.training.pairs import Pairs
 
     names = miners(given)

@@ -45,7 +45,7 @@ def lessons(study: Study) -> tuple[Pairs, str]:
     They are of the train split, or else documents' titles, or where they have none their first sentences.
     Never a judgement of the split that is measured.
     """
-    from lexent.training.bm25_negatives import mined
+    from lexent.training.hard_negatives import mined
 
     most = study.sizes.lessons
     train = training_split_beside(study.source, study.collection)

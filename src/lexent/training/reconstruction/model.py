@@ -1,4 +1,4 @@
-"""The sparse autoencoders as they are trained. What is saved and searched with is `coders.sae`."""
+"""The sparse autoencoders as they are trained. What is saved is `sae.SparseAutoencoder`."""
 
 from __future__ import annotations
 

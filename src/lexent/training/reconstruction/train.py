@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -19,13 +18,11 @@ from lexent.encoders.encoder import DEFAULT
 from lexent.errors import InputError, TrainingWarning
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
 from lexent.models import load_encoder
-from lexent.training.stream import StateStream
+from lexent.training.stream import BETWEEN_SENTENCES, StateStream
 from lexent.types import Level
 
 if TYPE_CHECKING:
-    from lexent.training.reconstruction.trainer import Progress, TrainConfig, Trainer
-
-_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+")
+    from lexent.training.reconstruction.trainer import TrainConfig, Trainer
 
 Report = Callable[[str, float, str], None]
 """Called with the stage, the share of it that is done, and a few words."""
@@ -74,31 +71,17 @@ def train(
         raise InputError("there is no text to train on; give files with prose: lexent train TEXTS --out DIR")
     config = config or TrainConfig.for_level(level)
     model = load_encoder(encoder)
-    folder = out.with_name(out.name + ".training")
     if isinstance(model, ArrayEncoder):
         sentences = 0  # it knows whole texts only
     learned, kept_back = split(held, seed=config.seed) if config.architecture == "batchtopk" else (held, [])
     lessons = with_sentences(learned, sentences, seed=config.seed)
     stream = StateStream(lessons, model, level=level, passes=passes, seed=config.seed)
-    trainer = Trainer(stream, config, folder=folder, held_out=with_sentences(kept_back, sentences, seed=config.seed))
+    held_out = with_sentences(kept_back, sentences, seed=config.seed)
+    trainer = Trainer(stream, config, folder=training_folder(out), held_out=held_out)
     # A pooled state is of its whole text, so that short texts say best what its latents are about.
     named_on = list(dict.fromkeys(lessons if level == "pooled" else held))
-
-    def trained(now: Progress) -> None:
-        if progress is not None:
-            detail = f"FVU {now.fvu:.3f}, dead {now.dead:.1%}, {now.rate:,.0f} states/s"
-            progress("train", now.done, detail)
-
-    sae = trainer.run(bits=bits, progress=trained)
+    sae = trainer.run(bits=bits, progress=reporter(progress, "train"))
     warn_of_dead_latents(trainer, passes=passes)
-    named = 0
-
-    def counted(texts_done: int) -> None:
-        nonlocal named
-        named += texts_done
-        if progress is not None:
-            progress("name", named / len(named_on), f"{named:,} texts")
-
     last = trainer.latest
     measured = {"fvu": round(last.fvu, 4), "states_per_second": round(last.rate)} if last else {}
     facts = {
@@ -111,9 +94,41 @@ def train(
         **measured,
     }
     info = LexiconInfo(name or out.name, model.id, model.fingerprint, level, facts)
-    lexicon = named_lexicon(sae, named_on, encoder=model, info=info, progress=counted)
+    counter = naming_counter(progress, len(named_on))
+    lexicon = named_lexicon(sae, named_on, encoder=model, info=info, progress=counter)
+    return saved(lexicon, out, overwrite=overwrite)
+
+
+def reporter(progress: Report | None, stage: str, *, part: int = 0, parts: int = 1) -> Callable[[Any], None] | None:
+    """Gives the progress of a run to `progress`, as a share of a stage that has so many parts."""
+    if progress is None:
+        return None
+    return lambda now: progress(stage, (part + now.done) / parts, str(now))
+
+
+def naming_counter(progress: Report | None, total: int) -> Callable[[int], None] | None:
+    """Gives the share of texts on which latents are named to `progress`; to be called with more texts."""
+    if progress is None:
+        return None
+    done = 0
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        progress("name", done / total, f"{done:,} texts")
+
+    return count
+
+
+def training_folder(out: Path) -> Path:
+    """Where the checkpoints of a lexicon in training are."""
+    return out.with_name(out.name + ".training")
+
+
+def saved(lexicon: Lexicon, out: Path, *, overwrite: bool) -> Lexicon:
+    """The lexicon, written to its folder; its checkpoints are deleted."""
     lexicon.save(out, card=card(lexicon), overwrite=overwrite)
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(training_folder(out), ignore_errors=True)
     return lexicon
 
 
@@ -159,7 +174,7 @@ def with_sentences(texts: Sequence[str], each: int, *, seed: int = 0) -> list[st
     draw = np.random.default_rng(seed)
     found = list(texts)
     for text in texts:
-        parts = [part for part in _BETWEEN_SENTENCES.split(text) if len(part) > 20]  # shorter: initials, numbers
+        parts = [part for part in BETWEEN_SENTENCES.split(text) if len(part) > 20]  # shorter: initials, numbers
         if len(parts) > 1:
             found += [parts[place] for place in sorted(draw.permutation(len(parts))[:each])]
     return found

@@ -12,20 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import torch
 
 from lexent import arguments
-from lexent.artifact import disk_errors
 from lexent.errors import InputError
 from lexent.sae.calibration import calibrated
-from lexent.training.checkpoint import (
-    model_tensors,
-    optimizer_tensors,
-    read_checkpoint,
-    restore_model,
-    restore_optimizer,
-    write_checkpoint,
-)
-from lexent.training.log import METRICS, Log
-from lexent.training.loop import check_loss
+from lexent.training.checkpoint import model_tensors, write_checkpoint
+from lexent.training.loop import METRICS, PROGRESS_INTERVAL_SECONDS, TrainingRun, check_loss
 from lexent.training.reconstruction.model import MODELS, Loss
+from lexent.training.settings import k_between
 from lexent.training.stream import text_digest
 from lexent.types import Level
 
@@ -90,9 +82,7 @@ class TrainConfig:
 
     def k_at(self, share: float) -> int:
         """Latents a state may use at that share of the run."""
-        if self.k_from is None or share >= 0.5:
-            return self.k
-        return round(self.k_from + (self.k - self.k_from) * 2 * share)
+        return k_between(self.k_from, self.k, share, end=0.5)
 
 
 POOLED: dict[str, Any] = {"architecture": "batchtopk", "d_sae": 6144, "k": 32, "tied": False, "dead_after": 300_000}
@@ -111,17 +101,17 @@ class Progress:
     active: float
     rate: float  # states a second since the run began or went on
 
+    def __str__(self) -> str:
+        return f"FVU {self.fvu:.3f}, dead {self.dead:.1%}, {self.rate:,.0f} states/s"
 
-class Trainer:
-    """The state of a run: all of it is in a checkpoint, so a run that is killed goes on exactly."""
+
+class Trainer(TrainingRun[Progress]):
+    """A run over the states of a stream of texts."""
+
+    counted = ("next_block", "step", "states", "scale", "mean_length")
 
     def __init__(
-        self,
-        stream: StateStream,
-        config: TrainConfig,
-        *,
-        folder: Path | None = None,
-        held_out: Sequence[str] = (),
+        self, stream: StateStream, config: TrainConfig, *, folder: Path | None = None, held_out: Sequence[str] = ()
     ) -> None:
         """folder: where checkpoints and metrics go; an existing checkpoint of the same run is continued.
 
@@ -129,26 +119,19 @@ class Trainer:
         """
         if config.architecture == "batchtopk" and not held_out:
             raise InputError("batchtopk sets its thresholds on held-out texts, and there are none; give more text")
-        self.stream, self.config, self.folder, self.held_out = stream, config, folder, held_out
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.autocast = self.device.type == "cuda" and torch.cuda.is_bf16_supported()
+        super().__init__(Progress, folder)
+        self.stream, self.config, self.held_out = stream, config, held_out
         model = MODELS[config.architecture]
         self.model = model(stream.width, config.d_sae, tied=config.tied, seed=config.seed).to(self.device)
         fused = self.device.type == "cuda"
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.lr, eps=1e-8, fused=fused)
-        self.next_block, self.step, self.states = 0, 0, 0
+        self.next_block, self.states = 0, 0
         self.scale = 0.0  # set from the first block: states times this have a mean norm of 1; 0 before
         self.mean_length = 0.0  # of the first block's token states, where they are divided by their own
         self.last_fired = torch.zeros(config.d_sae, dtype=torch.long, device=self.device)
         self.dead = torch.empty(0, dtype=torch.long, device=self.device)
         self.rest = torch.empty(0, stream.width, device=self.device)  # states of a block that filled no batch
-        self.latest: Progress | None = None
-        if folder is not None:
-            with disk_errors(folder):
-                folder.mkdir(parents=True, exist_ok=True)
-            read_checkpoint(self)
-            last = Log(folder).cut(self.step)
-            self.latest = Progress(**last) if last else None
+        self.resume()
 
     def identity(self) -> dict[str, Any]:
         """What must be the same for a checkpoint to be continued."""
@@ -159,23 +142,13 @@ class Trainer:
             facts["held_out"] = text_digest(self.held_out)
         return {**asdict(self.config), **facts, "encoder": stream.encoder.fingerprint, "level": stream.level}
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """For a checkpoint: weights, optimiser, counters and the states not yet trained on."""
-        own = {"last_fired": self.last_fired, "dead": self.dead, "rest": self.rest}
-        return {**model_tensors(self.model), **optimizer_tensors(self.optimizer), **own}
+    def weights_by_name(self) -> dict[str, torch.Tensor]:
+        """The tensors that are trained."""
+        return model_tensors(self.model, "model")
 
-    def counters(self) -> dict[str, float]:
-        """All numbers of the state of the run, for a checkpoint."""
-        return {name: getattr(self, name) for name in ("next_block", "step", "states", "scale", "mean_length")}
-
-    def restore(self, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
-        """Take up the state of a checkpoint."""
-        restore_model(self.model, tensors)
-        restore_optimizer(self.optimizer, tensors)
-        for name in ("last_fired", "dead", "rest"):
-            setattr(self, name, tensors[name].to(self.device))
-        for name, value in counters.items():
-            setattr(self, name, value)
+    def attributes(self) -> dict[str, tuple[object, str]]:
+        """When each latent fired last, the dead ones, and the states not yet trained on."""
+        return {name: (self, name) for name in ("last_fired", "dead", "rest")}
 
     def run(
         self,
@@ -191,27 +164,24 @@ class Trainer:
         """
         began, first, saved, shown = time.monotonic(), self.states, time.monotonic(), 0.0
         for number, rows in self.stream.from_block(self.next_block):
-            rows = self._prepared(rows)
-            rows = torch.cat([self.rest, rows * self.scale])
+            rows = torch.cat([self.rest, self._prepared(rows) * self.scale])
             full = len(rows) // self.config.batch * self.config.batch
             for start in range(0, full, self.config.batch):
                 share = (number + start / max(full, 1)) / self.stream.blocks
                 loss = self._step(rows[start : start + self.config.batch], share)
-                if time.monotonic() - shown > 0.5 and progress is not None:
+                if progress is not None and time.monotonic() - shown > PROGRESS_INTERVAL_SECONDS:
                     shown = time.monotonic()
-                    rate = (self.states - first) / max(shown - began, 1e-9)
-                    progress(self._progress(share, loss, rate))
+                    progress(self._progress(share, loss, (self.states - first) / max(shown - began, 1e-9)))
             self.rest = rows[full:].clone()
             self.next_block = number + 1
             if not full:
                 continue
             rate = (self.states - first) / max(time.monotonic() - began, 1e-9)
             self.latest = self._progress(self.next_block / self.stream.blocks, loss, rate)
-            if self.folder is not None:
-                Log(self.folder).add(asdict(self.latest))
-                if time.monotonic() - saved > checkpoint_every:
-                    write_checkpoint(self)
-                    saved = time.monotonic()
+            self.log(self.latest)
+            if self.folder is not None and time.monotonic() - saved > checkpoint_every:
+                write_checkpoint(self)
+                saved = time.monotonic()
         if self.step == 0:
             raise InputError(
                 f"the texts have {len(self.rest)} states, fewer than one batch of {self.config.batch}; "
@@ -235,15 +205,11 @@ class Trainer:
             if self.stream.level == "tokens":  # the length of a pooled state says nothing: cosine forgets it
                 self.mean_length = self.mean_length or float(rows.norm(dim=1).mean())
             rows = torch.nn.functional.normalize(rows, dim=1)
-        if self.scale == 0.0:
-            self._calibrate(rows)
+        if self.scale == 0.0:  # scale to a mean norm of 1, and start the bias at the mean
+            self.scale = float(1 / rows.norm(dim=1).mean().clamp_min(1e-12))
+            with torch.no_grad():
+                self.model.b_dec.copy_(rows.mean(dim=0) * self.scale)
         return rows
-
-    def _calibrate(self, rows: torch.Tensor) -> None:
-        """Scale the states to a mean norm of 1 and start the bias at their mean."""
-        self.scale = float(1 / rows.norm(dim=1).mean().clamp_min(1e-12))
-        with torch.no_grad():
-            self.model.b_dec.copy_(rows.mean(dim=0) * self.scale)
 
     def _step(self, batch: torch.Tensor, share: float) -> Loss:
         config = self.config

@@ -7,11 +7,11 @@ from typing import Any
 
 from lexent import arguments
 from lexent.errors import InputError
-from lexent.training.paper_settings import Difference, warm_up_share
+from lexent.training.settings import Difference, PairSettings, check, k_between
 
 
 @dataclass(frozen=True, slots=True)
-class RetrievalConfig:
+class RetrievalConfig(PairSettings):
     """How a lexicon is trained for MaxSim. The defaults follow trials on held-out queries; `paper` has others."""
 
     d_sae: int = 16_384
@@ -110,43 +110,33 @@ class RetrievalConfig:
     def __post_init__(self) -> None:
         arguments.fields_of(self)
         for name, k, most in (("k", self.k, self.d_sae), ("whole_k", self.whole_k, self.whole_d_sae)):
-            _check(1 <= k <= most, name, k, f"from 1 to the number of latents, {most}")
-        _check(self.k_from is None or 1 <= self.k_from <= self.d_sae, "k_from", self.k_from, f"from 1 to {self.d_sae}")
-        for name in ("batch", "rebuilt", "contrasted"):
-            _check(getattr(self, name) >= 2, name, getattr(self, name), "2 or more")
-        for name in ("k_aux", "dead_after", "query_tokens", "document_tokens", "idf_documents", "idf_every"):
-            _check(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+            check(1 <= k <= most, name, k, f"from 1 to the number of latents, {most}")
+        check(self.k_from is None or 1 <= self.k_from <= self.d_sae, "k_from", self.k_from, f"from 1 to {self.d_sae}")
         temperatures = ("temperature", "teacher_temperature", "whole_temperature", "contrast_temperature")
-        for name in ("lr", *temperatures, "epochs", "clip"):
-            _check(getattr(self, name) > 0, name, getattr(self, name), "above 0")
-        for name in ("wide", "alpha", "beta", "gamma", "hard", "pretrain", "weight_decay", "encoder_lr", "seed"):
-            _check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
-        for name in ("idf", "emphasis", "gain_lr"):
-            _check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
-        for name in ("function_words", "teacher"):
-            _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
+        weights = ("wide", "alpha", "beta", "gamma", "idf", "emphasis", "weight_decay")
+        self.check_ranges(
+            {
+                "2 or more": ("batch", "rebuilt", "contrasted"),
+                "1 or more": ("k_aux", "dead_after", "query_tokens", "document_tokens", "idf_documents", "idf_every"),
+                "above 0": ("lr", *temperatures, "epochs", "clip"),
+                "0 or more": (*weights, "hard", "pretrain", "encoder_lr", "gain_lr", "seed"),
+                "from 0 to 1": ("function_words", "teacher"),
+                "0 or more, or none": ("balance",),
+                "1 or more, or none": ("steps", "warm_up_steps"),
+                "between 0 and 1": ("warm_up",),
+            }
+        )
         if self.teacher and not self.freeze:
             raise InputError("an encoder that is trained cannot teach its codes; leave --teacher out, or add --freeze")
-        _check(self.balance is None or self.balance >= 0, "balance", self.balance, "0 or more, or none")
-        _check(self.steps is None or self.steps >= 1, "steps", self.steps, "1 or more, or none")
-        _check(0 < self.warm_up < 1, "warm_up", self.warm_up, "between 0 and 1")
-        given = self.warm_up_steps
-        _check(given is None or given >= 1, "warm_up_steps", given, "1 or more, or none")
 
     @staticmethod
     def paper(**settings: Any) -> RetrievalConfig:
         """The settings of the paper, where it gives them; `DIFFERS` lists what is otherwise all the same."""
         return RetrievalConfig(**{**PAPER, **settings})
 
-    def warm_up_of(self, steps: int) -> float:
-        """The share of a run of so many steps that has a rising learning rate."""
-        return warm_up_share(self.warm_up, self.warm_up_steps, of=steps)
-
     def k_at(self, share: float) -> int:
         """Latents a token may use at that share of the steps."""
-        if self.k_from is None or share >= 0.7:
-            return self.k
-        return round(self.k_from + (self.k - self.k_from) * share / 0.7)
+        return k_between(self.k_from, self.k, share, end=0.7)
 
 
 PAPER: dict[str, Any] = {
@@ -175,8 +165,3 @@ DIFFERS = (
     ),
 )
 """What --paper does otherwise than the paper."""
-
-
-def _check(good: bool, name: str, given: object, allowed: str) -> None:
-    if not good:
-        raise InputError(f"{name} is {given}; allowed: {allowed}")

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lexent.sae.top_latents import top_latents
 from lexent.training.reconstruction.model import TopKModel, _at
-from lexent.training.sparse_products import selected_products, weighted_rows
+from lexent.training.sparse_products import selected_products, strongest, weighted_rows
 
+if TYPE_CHECKING:
+    from lexent.training.pair_states import TextStates
+    from lexent.training.ssr.config import RetrievalConfig
+
+WHOLE_TEXT_WEIGHT = 0.5
+"""What the cosine of whole texts counts beside the mean over a query's tokens of their best cosine."""
 WIDE_FACTOR = 4
 """The second reconstruction has this many times the latents of the first."""
-NUMBERS = {"cpu": 2**26, "cuda": 2**29}
+MAX_PREACTIVATIONS = {"cpu": 2**26, "cuda": 2**29}
 """Pre-activations that are held at a time."""
 
 
@@ -27,18 +33,6 @@ class Unsupervised:
     wide: torch.Tensor  # the same at 4 k
     auxiliary: torch.Tensor
     contrast: torch.Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Of the losses that need no query, and how many dead latents may help."""
-
-    wide: float
-    alpha: float
-    beta: float
-    k_aux: int
-    contrasted: int
-    temperature: float
 
 
 class RetrievalModel(TopKModel):
@@ -60,25 +54,16 @@ class RetrievalModel(TopKModel):
     def code(self, x: torch.Tensor, k: int, *, autocast: bool) -> tuple[torch.Tensor, torch.Tensor]:
         """ids int64[n, k] and activations float[n, k], strongest first. The wide product only selects."""
         centred = x - self.b_dec
-        ids = self._selected(centred.detach(), k, autocast)
+        most = MAX_PREACTIVATIONS.get(x.device.type, MAX_PREACTIVATIONS["cpu"])
+        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=autocast):
+            ids = strongest(centred.detach(), self.encoder_rows(), self.b_enc, k, most=most)
         pre = selected_products(centred, self.W_dec if self.W_enc is None else self.W_enc, ids)
         if self.gain is not None:
             pre = pre * _at(self.gain, ids)
         return ids, F.relu(pre + _at(self.b_enc, ids))
 
-    @torch.no_grad()
-    def _selected(self, centred: torch.Tensor, k: int, autocast: bool) -> torch.Tensor:
-        rows = self.encoder_rows()
-        step = max(1, NUMBERS.get(centred.device.type, NUMBERS["cpu"]) // len(rows))
-        parts = []
-        with torch.autocast(centred.device.type, dtype=torch.bfloat16, enabled=autocast):
-            for start in range(0, len(centred), step):
-                pre = F.linear(centred[start : start + step], rows, self.b_enc)
-                parts.append(top_latents(pre, k))
-        return torch.cat(parts) if parts else torch.empty(0, k, dtype=torch.long, device=centred.device)
-
     def unsupervised(
-        self, x: torch.Tensor, *, k: int, dead: torch.Tensor, weights: Weights, autocast: bool
+        self, x: torch.Tensor, *, k: int, dead: torch.Tensor, weights: RetrievalConfig, autocast: bool
     ) -> Unsupervised:
         """Reconstruction of x [n, d_in] at k and 4 k, AuxK over the dead, contrast between the first rows of x.
 
@@ -99,7 +84,7 @@ class RetrievalModel(TopKModel):
         if weights.beta:
             first = slice(0, weights.contrasted)
             codes = self.dense(ids[first, :k], values[first, :k])
-            contrast = token_contrast(codes, temperature=weights.temperature, autocast=autocast)
+            contrast = token_contrast(codes, temperature=weights.contrast_temperature, autocast=autocast)
         share = min(len(dead) / weights.k_aux, 1.0)
         total = fvu + weights.wide * wide + weights.alpha * share * auxiliary + weights.beta * contrast
         return Unsupervised(total, fvu.detach(), wide.detach(), auxiliary.detach(), contrast.detach())
@@ -125,3 +110,27 @@ def unit(values: torch.Tensor) -> torch.Tensor:
     """Codes [..., k] at length 1: what is compared. A code without an active latent stays 0."""
     found: torch.Tensor = values / values.norm(dim=-1, keepdim=True).clamp_min(1e-6)
     return found
+
+
+@torch.no_grad()
+def teacher_scores(queries: TextStates, documents: TextStates, weights: torch.Tensor) -> torch.Tensor:
+    """float[n_queries, n_documents]: MaxSim between the encoder's own states, and cosines of its vectors of texts.
+
+    weights: float[n_rows] of the tokens of queries; those of one query are brought to a sum of 1.
+    """
+    device = queries.rows.device
+    ours, theirs = (torch.from_numpy(side.counts).to(device) for side in (queries, documents))
+    rows = F.normalize(queries.rows, dim=1) @ F.normalize(documents.rows, dim=1).t()
+    owner = torch.arange(len(theirs), device=device).repeat_interleave(theirs)
+    best = rows.new_full((len(rows), len(theirs)), -1.0)
+    best = best.scatter_reduce(1, owner.expand(len(rows), -1), rows, "amax")
+    query = torch.arange(len(ours), device=device).repeat_interleave(ours)
+    total = weights.new_zeros(len(ours)).index_add(0, query, weights).clamp_min(1e-6)
+    found = best.new_zeros(len(ours), len(theirs)).index_add(0, query, best * (weights / total[query])[:, None])
+    return found + WHOLE_TEXT_WEIGHT * F.normalize(queries.whole, dim=1) @ F.normalize(documents.whole, dim=1).t()
+
+
+def divergence(scores: torch.Tensor, wanted: torch.Tensor, excluded: torch.Tensor) -> torch.Tensor:
+    """The mean Kullback-Leibler divergence of the documents' softmax scores [n, n_documents] from the wanted ones."""
+    ours, theirs = (F.log_softmax(one.masked_fill(excluded, -1e4), dim=1) for one in (scores, wanted))
+    return F.kl_div(ours, theirs, log_target=True, reduction="batchmean")

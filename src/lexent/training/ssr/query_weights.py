@@ -35,8 +35,8 @@ class QueryWeights:
         """size: number of latents. mean_length: of token states; 0 where lengths say nothing."""
         self.encoder, self.pairs, self.config, self.size, self.mean_length = encoder, pairs, config, size, mean_length
         self.idf = torch.empty(0)
-        """float[n_sources, d_sae] to the power asked for, once it is counted; part of a checkpoint."""
-        self._light: dict[int, NDArray[np.float32]] = {}
+        """float[n_sources, d_sae] to the configured power, once it is counted; part of a checkpoint."""
+        self._by_query: dict[int, NDArray[np.float32]] = {}
 
     def of(
         self, ids: torch.Tensor, queries: TextStates, batch: PairBatch, *, gain: torch.Tensor | None
@@ -57,19 +57,19 @@ class QueryWeights:
         found = torch.ones(len(queries.rows), device=device)
         if config.function_words != 1:
             sides = zip(batch.queries.tolist(), queries.counts.tolist(), strict=True)
-            light = [self._light_words(place, count) for place, count in sides]
-            found = found * torch.from_numpy(np.concatenate(light)).to(device)
+            parts = [self._function_word_weights(place, count) for place, count in sides]
+            found = found * torch.from_numpy(np.concatenate(parts)).to(device)
         if config.emphasis and self.mean_length > 0:
             found = found * (queries.rows.detach().norm(dim=1) / self.mean_length) ** config.emphasis
         return found
 
-    def _light_words(self, place: int, count: int) -> NDArray[np.float32]:
+    def _function_word_weights(self, place: int, count: int) -> NDArray[np.float32]:
         """float32[count]: the weights of a query's first tokens by whether they are function words."""
-        if place not in self._light:
+        if place not in self._by_query:
             text = self.pairs.queries[place]
             tokens = self.encoder.tokenize([text], kind="query", specials=self.config.specials)[0]
-            self._light[place] = token_weights(tokens, self.config.function_words)
-        found = self._light[place][:count]
+            self._by_query[place] = token_weights(tokens, self.config.function_words)
+        found = self._by_query[place][:count]
         return np.pad(found, (0, count - len(found)), constant_values=1.0)
 
     def count(self, code: Code) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lexent.training.reconstruction.trainer import Progress, TrainConfig, Trainer
+from lexent.training.reconstruction.train import Report, reporter
+from lexent.training.reconstruction.trainer import TrainConfig, Trainer
 from lexent.training.ssr.config import RetrievalConfig
-from lexent.training.ssr.trainer import PairProgress, PairTrainer
+from lexent.training.ssr.trainer import PairTrainer
 from lexent.training.stream import StateStream
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from lexent.sae.autoencoder import SparseAutoencoder
     from lexent.training.pairs import Pairs
     from lexent.types import Level
-
-Report = Callable[[str, float, str], None]
-"""Called with the stage, the share of it that is done, and a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +56,7 @@ def fit(
     trainer = PairTrainer(
         encoder, pairs, config, tokens=tokens, whole=whole, folder=folder / "pairs" if folder is not None else None
     )
-
-    def report(now: PairProgress) -> None:
-        if progress is not None:
-            both = f" and {now.whole_accuracy:.1%}" if whole is not None else ""
-            detail = (
-                f"accuracy {now.accuracy:.1%}{both}, FVU {now.fvu:.3f}, dead {now.dead:.1%}, {now.rate:,.0f} pairs/s"
-            )
-            progress("pairs", now.done, detail)
-
-    last = trainer.run(progress=report)
+    last = trainer.run(progress=reporter(progress, "pairs"))
     found, found_whole = trainer.result(bits=bits)
     names = ("step", "supervised", "accuracy", "fvu", "dead", *(("whole_accuracy", "whole_fvu") if whole else ()))
     facts = {name: round(getattr(last, name), 4) for name in names}
@@ -99,10 +88,4 @@ def _pretrained(
     if not config.pretrain:
         return Trainer(stream, settings).untrained()
     trainer = Trainer(stream, settings, folder=folder / level if folder is not None else None)
-
-    def report(now: Progress) -> None:
-        if progress is not None:
-            detail = f"FVU {now.fvu:.3f}, dead {now.dead:.1%}, {now.rate:,.0f} states/s"
-            progress("tokens" if of_tokens else "whole texts", now.done, detail)
-
-    return trainer.run(progress=report)
+    return trainer.run(progress=reporter(progress, "tokens" if of_tokens else "whole texts"))

@@ -13,12 +13,11 @@ from lexent.encoders.encoder import DEFAULT, Encoder
 from lexent.errors import InputError
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
 from lexent.models import load_encoder
-from lexent.training.reconstruction.train import Report, card, with_sentences
+from lexent.training.reconstruction.train import Report, naming_counter, saved, training_folder, with_sentences
 from lexent.training.ssr.config import RetrievalConfig
 
 if TYPE_CHECKING:
     from lexent.training.pairs import Pairs
-    from lexent.training.ssr.config import RetrievalConfig
 
 
 def train_ssr(
@@ -57,18 +56,14 @@ def train_ssr(
     if start is not None:
         start.check(model, level="tokens")
     lessons = with_sentences(held, sentences, seed=config.seed)
-    asked = list(dict.fromkeys(pairs.queries))  # queries must be known as well as texts
-    folder = out.with_name(out.name + ".training")
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     made = fit(
         model,
-        [*lessons, *asked],
+        [*lessons, *dict.fromkeys(pairs.queries)],  # queries must be known as well as texts
         pairs,
         config=config,
         start=start.sae if start is not None else None,
         start_whole=start.whole if start is not None else None,
-        folder=folder,
+        folder=training_folder(out),
         bits=bits,
         progress=progress,
     )
@@ -79,14 +74,7 @@ def train_ssr(
     facts |= {**asdict(config), "d_sae": made.tokens.config.d_sae, **made.facts}
     info = LexiconInfo(name or out.name, trained.id, trained.fingerprint, "tokens", facts, "maxsim")
     whole_texts = list(dict.fromkeys(lessons))  # short texts say best what the concepts of whole texts are about
-    total, done = len(held) + (len(whole_texts) if made.whole is not None else 0), 0
-
-    def counted(count: int) -> None:
-        nonlocal done
-        done += count
-        if progress is not None:
-            progress("name", done / total, f"{done:,} texts")
-
+    total = len(held) + (len(whole_texts) if made.whole is not None else 0)
     lexicon = named_lexicon(
         made.tokens,
         held,
@@ -94,11 +82,9 @@ def train_ssr(
         info=info,
         whole=made.whole,
         whole_texts=whole_texts,
-        progress=counted,
+        progress=naming_counter(progress, total),
     )
-    lexicon.save(out, card=card(lexicon), overwrite=overwrite)
-    shutil.rmtree(folder, ignore_errors=True)
-    return lexicon
+    return saved(lexicon, out, overwrite=overwrite)
 
 
 def _saved(learner: Any, folder: Path) -> Encoder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,24 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
-from lexent.artifact import disk_errors
 from lexent.errors import InputError
-from lexent.training.checkpoint import (
-    model_tensors,
-    optimizer_tensors,
-    read_checkpoint,
-    restore_model,
-    restore_optimizer,
-)
-from lexent.training.log import Log
-from lexent.training.loop import run_to_end
-from lexent.training.pair_states import Side, StateSource, TextStates, TrainedStates, source, trainable
-from lexent.training.pairs import PairBatch, PairBatches, Pairs
+from lexent.training.checkpoint import model_tensors
+from lexent.training.loop import PairRun
+from lexent.training.pair_states import Side, StateSource, TextStates, source, trainable
+from lexent.training.pairs import PairBatch, Pairs
 from lexent.training.reconstruction.trainer import schedule
 from lexent.training.ssr.maxsim import TextCodes, maxsim
-from lexent.training.ssr.model import RetrievalModel, Unsupervised, Weights, document_contrast, unit
+from lexent.training.ssr.model import RetrievalModel, Unsupervised, divergence, document_contrast, teacher_scores, unit
 from lexent.training.ssr.query_weights import QueryWeights
-from lexent.training.ssr.teacher import divergence, taught
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,6 +45,11 @@ class PairProgress:
     whole_accuracy: float
     whole_fvu: float
     rate: float  # pairs a second since the run began or went on
+
+    def __str__(self) -> str:
+        both = f" and {self.whole_accuracy:.1%}" if self.whole_fvu else ""
+        fit = f"accuracy {self.accuracy:.1%}{both}, FVU {self.fvu:.3f}"
+        return f"{fit}, dead {self.dead:.1%}, {self.rate:,.0f} pairs/s"
 
 
 class Coder:
@@ -111,8 +107,10 @@ class Outcome:
     values: torch.Tensor
 
 
-class PairTrainer:
-    """The state of a run over pairs: all of it is in a checkpoint, so a run that is killed goes on exactly."""
+class PairTrainer(PairRun[PairProgress]):
+    """A run over pairs that trains autoencoders for MaxSim."""
+
+    config: RetrievalConfig
 
     def __init__(
         self,
@@ -129,91 +127,42 @@ class PairTrainer:
         tokens, whole: where the autoencoders start. folder: where checkpoints and metrics go; an existing checkpoint of
         the same run is continued.
         """
-        self.encoder, self.pairs, self.config, self.folder = encoder, pairs, config, folder
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.autocast = self.device.type == "cuda" and torch.cuda.is_bf16_supported()
+        super().__init__(encoder, pairs, config, progress=PairProgress, folder=folder)
+        self._sources: tuple[StateSource, StateSource] | None = None
         self.tokens = Coder(tokens, k=config.k, gains=config.gains, device=self.device)
         self.whole = Coder(whole, k=config.whole_k, gains=False, device=self.device) if whole is not None else None
         self.coders = {"tokens": self.tokens, **({"whole": self.whole} if self.whole is not None else {})}
-        self.batches = PairBatches(
-            pairs, batch=config.batch, hard=config.hard, balance=config.balance, seed=config.seed
-        )
-        self.steps = config.steps or max(1, round(config.epochs * self.batches.an_epoch))
         self.learner = None if config.freeze else trainable(encoder, device=self.device)
-        self._sources: tuple[StateSource, StateSource] | None = None
         self.weights = QueryWeights(
             encoder, pairs, config, size=tokens.config.d_sae, mean_length=tokens.config.mean_length
         )
-        self.optimizer = self._optimizer()
-        self.step = 0
-        self.latest: PairProgress | None = None
-        if folder is not None:
-            with disk_errors(folder):
-                folder.mkdir(parents=True, exist_ok=True)
-            read_checkpoint(self)
-            last = Log(folder).cut(self.step)
-            self.latest = PairProgress(**last) if last else None
-
-    def _optimizer(self) -> torch.optim.AdamW:
-        config = self.config
-        groups: list[dict[str, Any]] = [
-            {"params": coder.model.autoencoder(), "peak": config.lr, "weight_decay": config.weight_decay}
-            for coder in self.coders.values()
-        ]
+        groups = [(coder.model.autoencoder(), config.lr, config.weight_decay) for coder in self.coders.values()]
         if self.tokens.model.liking is not None:
-            groups.append({"params": [self.tokens.model.liking], "peak": config.gain_lr, "weight_decay": 0.0})
+            groups.append(([self.tokens.model.liking], config.gain_lr, 0.0))
         if self.learner is not None:
-            own = list(self.learner.parameters())
-            groups.append({"params": own, "peak": config.encoder_lr, "weight_decay": config.weight_decay})
-        return torch.optim.AdamW(groups, lr=config.lr, fused=self.device.type == "cuda")
+            groups.append((list(self.learner.parameters()), config.encoder_lr, config.weight_decay))
+        self.optimizer = self.adamw(groups)
+        self.resume()
 
     # --- what a checkpoint holds ---------------------------------------------------------------------------------
 
     def identity(self) -> dict[str, Any]:
         """What must be the same for a checkpoint to be continued."""
-        starts = {f"start_{name}": coder.start.hash() for name, coder in self.coders.items()}
-        facts = {"pairs": len(self.pairs), "content": self.pairs.digest, "encoder": self.encoder.fingerprint}
-        return {**asdict(self.config), **facts, **starts}
+        return super().identity() | {f"start_{name}": coder.start.hash() for name, coder in self.coders.items()}
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """All tensors of the state of the run, for a checkpoint."""
-        found = {**optimizer_tensors(self.optimizer), "idf": self.weights.idf}
-        for name, coder in self.coders.items():
-            found |= model_tensors(coder.model, name=name)
-            found |= {f"last_fired.{name}": coder.last_fired, f"dead.{name}": coder.dead}
-        return found if self.learner is None else found | model_tensors(self.learner, name="encoder")
+    def weights_by_name(self) -> dict[str, torch.Tensor]:
+        """The tensors that are trained."""
+        models = {name: coder.model for name, coder in self.coders.items()}
+        models |= {"encoder": self.learner} if self.learner is not None else {}
+        return {key: tensor for name, model in models.items() for key, tensor in model_tensors(model, name).items()}
 
-    def counters(self) -> dict[str, float]:
-        """All numbers of the state of the run, for a checkpoint."""
-        return {"step": self.step}
-
-    def restore(self, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
-        """Take up the state of a checkpoint."""
-        restore_optimizer(self.optimizer, tensors)
-        for name, coder in self.coders.items():
-            restore_model(coder.model, tensors, name=name)
-            coder.last_fired = tensors[f"last_fired.{name}"].to(self.device)
-            coder.dead = tensors[f"dead.{name}"].to(self.device)
-        if self.learner is not None:
-            restore_model(self.learner, tensors, name="encoder")
-        self.weights.idf = tensors["idf"].to(self.device)
-        self.step = int(counters["step"])
+    def attributes(self) -> dict[str, tuple[object, str]]:
+        """When each latent fired last, the dead ones, and idf."""
+        coders = self.coders.items()
+        found = {f"{name}.{place}": (coder, name) for place, coder in coders for name in ("last_fired", "dead")}
+        return {**found, "idf": (self.weights, "idf")}
 
     # --- the loop ------------------------------------------------------------------------------------------------
-
-    def run(
-        self, *, checkpoint_every: float = 120.0, progress: Callable[[PairProgress], None] | None = None
-    ) -> PairProgress:
-        """Train to the end; what was measured last.
-
-        Checkpoints are written at the end, and before it at most one in checkpoint_every seconds.
-        """
-        return run_to_end(self, checkpoint_every=checkpoint_every, progress=progress)
-
-    @property
-    def lr(self) -> float:
-        """Peak learning rate."""
-        return self.config.lr
 
     def advance(self) -> Callable[[float], PairProgress]:
         """One step; the result reports progress for a given share of the run."""
@@ -224,7 +173,7 @@ class PairTrainer:
         if config.idf and self.step % config.idf_every == 0:
             self.weights.count(self._document_codes)
         batch = self.batches.at(self.step)
-        queries, documents = (side.of(places) for side, places in zip(self.sources(), _places(batch), strict=True))
+        queries, documents = self._states(batch)
         found = {name: self._outcome(name, queries, documents, batch) for name in self.coders}
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * schedule(share, warm_up=config.warm_up_of(self.steps))
@@ -248,58 +197,44 @@ class PairTrainer:
         of_tokens = name == "tokens"
         autocast = self.autocast and of_tokens  # whole texts are few: exact ones cost nothing
         k = config.k_at(self.step / self.steps) if of_tokens else coder.k
-        x = torch.cat([self._prepared(coder, side, of_tokens) for side in (queries, documents)])
+        rows = [side.rows if of_tokens else side.whole for side in (queries, documents)]
+        x = coder.prepared(torch.cat(rows))
         if of_tokens and config.idf and not len(self.weights.idf):
             self.weights.count(self._document_codes)
         with torch.set_grad_enabled(torch.is_grad_enabled() and config.gamma > 0):
             ids, values = coder.model.code(x, k, autocast=autocast)
-            likened = unit(values)
+            compared = unit(values)
             if of_tokens:
                 n = int(queries.counts.sum())
                 weights = self.weights.of(ids[:n], queries, batch, gain=coder.model.query_gain())
-                likened = torch.cat([likened[:n] * weights, likened[n:]])
-            scores = self._scores(coder, ids, likened, queries, documents, of_tokens)
+                compared = torch.cat([compared[:n] * weights, compared[n:]])
+            scores = self._scores(coder, ids, compared, queries, documents)
             target = torch.from_numpy(batch.target).to(self.device)
             excluded = torch.from_numpy(batch.excluded).to(self.device)
             temperature = config.temperature if of_tokens else config.whole_temperature
             supervised = document_contrast(scores / temperature, target, excluded)
             if of_tokens and config.teacher:
-                wanted = taught(queries, documents, self.weights.of_tokens(queries, batch))
-                follow = divergence(scores / temperature, wanted / config.teacher_temperature, excluded)
-                supervised = (1 - config.teacher) * supervised + config.teacher * follow
-        shares = Weights(
-            config.wide, config.alpha, config.beta, config.k_aux, config.contrasted, config.contrast_temperature
-        )
+                teacher = teacher_scores(queries, documents, self.weights.of_tokens(queries, batch))
+                followed = divergence(scores / temperature, teacher / config.teacher_temperature, excluded)
+                supervised = (1 - config.teacher) * supervised + config.teacher * followed
         drawn = np.random.default_rng([config.seed, 2, self.step]).permutation(len(x))[: config.rebuilt]
         # An encoder that is trained is trained by the pairs: the autoencoder follows it, not it the autoencoder.
         sample = x.detach()[torch.from_numpy(drawn).to(self.device)]
-        unsupervised = coder.model.unsupervised(sample, k=k, dead=coder.dead, weights=shares, autocast=autocast)
+        unsupervised = coder.model.unsupervised(sample, k=k, dead=coder.dead, weights=config, autocast=autocast)
         total = unsupervised.total + config.gamma * supervised
         return Outcome(total, supervised.detach(), scores.detach(), unsupervised, ids, values)
 
-    def _prepared(self, coder: Coder, side: TextStates, of_tokens: bool) -> torch.Tensor:
-        rows = side.rows if of_tokens else side.pooled
-        assert rows is not None
-        return coder.prepared(rows)
-
     def _scores(
-        self,
-        coder: Coder,
-        ids: torch.Tensor,
-        values: torch.Tensor,
-        queries: TextStates,
-        documents: TextStates,
-        of_tokens: bool,
+        self, coder: Coder, ids: torch.Tensor, values: torch.Tensor, queries: TextStates, documents: TextStates
     ) -> torch.Tensor:
         """float[n_queries, n_documents]: MaxSim of tokens, or the cosine of whole texts."""
-        if not of_tokens:
+        if coder is not self.tokens:
             dense, n = coder.model.dense(ids, values), len(queries.counts)
             return dense[:n] @ dense[n:].t()
         n = int(queries.counts.sum())
-        sides = (slice(0, n), slice(n, None)), (queries.counts, documents.counts)
         ours, theirs = (
-            TextCodes.of(ids[rows], values[rows], counts=torch.from_numpy(counts).to(self.device))
-            for rows, counts in zip(*sides, strict=True)
+            TextCodes.of(ids[rows], values[rows], counts=torch.from_numpy(side.counts).to(self.device))
+            for rows, side in ((slice(0, n), queries), (slice(n, None), documents))
         )
         return maxsim(ours, theirs, size=len(coder.model.b_enc))
 
@@ -311,29 +246,21 @@ class PairTrainer:
         return *self.tokens.model.code(rows, self.config.k, autocast=self.autocast), states.counts
 
     def sources(self) -> tuple[StateSource, StateSource]:
-        """Of the states of queries and of documents; made when first asked for."""
+        """Of the states of queries and of documents; made at the first call."""
         if self._sources is None:
             config, whole = self.config, self.whole is not None or self.config.teacher > 0
             sides = (
                 Side(self.pairs.queries, "query", config.query_tokens, config.specials, whole),
                 Side(self.pairs.documents, "document", config.document_tokens, config.specials, whole),
             )
-            if self.learner is None:
-                first, second = (source(self.encoder, side, device=self.device) for side in sides)
-            else:
-                prompts = getattr(self.encoder, "prompts", {})
-                first, second = (
-                    TrainedStates(
-                        self.learner,
-                        side,
-                        prompt=prompts.get(side.kind, ""),
-                        device=self.device,
-                        autocast=self.autocast,
-                    )
-                    for side in sides
-                )
+            given: dict[str, Any] = {"learner": self.learner, "device": self.device, "autocast": self.autocast}
+            first, second = (source(self.encoder, side, **given) for side in sides)
             self._sources = first, second
         return self._sources
+
+    def _states(self, batch: PairBatch) -> tuple[TextStates, TextStates]:
+        queries, documents = self.sources()
+        return queries.of(batch.queries), documents.of(batch.documents)
 
     def _progress(self, found: dict[str, Outcome], batch: PairBatch, rate: float) -> PairProgress:
         tokens, whole = found["tokens"], found.get("whole")
@@ -359,7 +286,7 @@ class PairTrainer:
         count = min(batches or self.batches.an_epoch, self.batches.an_epoch)
         for number in range(count):
             batch = self.batches.at(number)
-            queries, documents = (side.of(places) for side, places in zip(self.sources(), _places(batch), strict=True))
+            queries, documents = self._states(batch)
             for name in sums:
                 sums[name] += accuracy(self._outcome(name, queries, documents, batch).scores, batch)
         return {name: total / count for name, total in sums.items()}
@@ -376,7 +303,3 @@ def accuracy(scores: torch.Tensor, batch: PairBatch) -> float:
     own = scores.gather(1, target)
     others = scores.masked_fill(excluded, -torch.inf).scatter(1, target, -torch.inf)
     return float((others.max(dim=1).values < own[:, 0]).float().mean())
-
-
-def _places(batch: PairBatch) -> tuple[Any, Any]:
-    return batch.queries, batch.documents

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from lexent.errors import InputError
-from lexent.training.paper_settings import Difference, warm_up_share
+from lexent import arguments
+from lexent.training.settings import Difference, PairSettings, check
 
 Start = Literal["states", "random"]
 Loss = Literal["contrast", "hinge"]
 
 
 @dataclass(frozen=True, slots=True)
-class WinnerConfig:
+class WinnerConfig(PairSettings):
     """How the units of one or more buckets are trained. The defaults follow trials on held-out queries."""
 
     d_sae: int = 81_920
@@ -86,27 +86,25 @@ class WinnerConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check(1 <= self.k <= self.d_sae, "k", self.k, f"from 1 to the number of units, {self.d_sae}")
-        _check(len(self.layers) > 0, "layers", self.layers, "one or more")
-        _check(0 <= self.mask < 1, "mask", self.mask, "from 0 to below 1")
-        _check(1 <= self.groups <= self.d_sae, "groups", self.groups, f"from 1 to {self.d_sae}")
-        _check(self.start in get_args(Start), "start", self.start, ", ".join(get_args(Start)))
-        _check(self.loss in get_args(Loss), "loss", self.loss, ", ".join(get_args(Loss)))
-        _check(self.rank is None or self.rank >= 0, "rank", self.rank, "0 or more, or none")
-        _check(0 <= self.binary <= 1, "binary", self.binary, "from 0 to 1")
-        for name in ("query_k", "query_cap", "document_cap", "steps", "warm_up_steps"):
-            given = getattr(self, name)
-            _check(given is None or given >= 1, name, given, "1 or more, or none")
-        _check(self.batch >= 2, "batch", self.batch, "2 or more")
-        for name in ("query_tokens", "document_tokens", "dead_after"):
-            _check(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        for name in ("lr", "temperature", "epochs", "margin"):
-            _check(getattr(self, name) > 0, name, getattr(self, name), "above 0")
-        _check(self.clip is None or self.clip > 0, "clip", self.clip, "above 0, or none")
-        for name in ("hard", "revive_every", "weight_decay", "encoder_lr", "boost", "seed"):
-            _check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
-        _check(self.balance is None or self.balance >= 0, "balance", self.balance, "0 or more, or none")
-        _check(0 < self.warm_up < 1, "warm_up", self.warm_up, "between 0 and 1")
+        check(1 <= self.k <= self.d_sae, "k", self.k, f"from 1 to the number of units, {self.d_sae}")
+        check(len(self.layers) > 0, "layers", self.layers, "one or more")
+        check(1 <= self.groups <= self.d_sae, "groups", self.groups, f"from 1 to {self.d_sae}")
+        arguments.choice("start", self.start, get_args(Start))
+        arguments.choice("loss", self.loss, get_args(Loss))
+        self.check_ranges(
+            {
+                "2 or more": ("batch",),
+                "1 or more": ("query_tokens", "document_tokens", "dead_after"),
+                "above 0": ("lr", "temperature", "epochs", "margin"),
+                "0 or more": ("hard", "revive_every", "weight_decay", "encoder_lr", "boost", "seed"),
+                "from 0 to 1": ("binary",),
+                "from 0 to below 1": ("mask",),
+                "between 0 and 1": ("warm_up",),
+                "1 or more, or none": ("query_k", "query_cap", "document_cap", "steps", "warm_up_steps"),
+                "0 or more, or none": ("balance", "rank"),
+                "above 0, or none": ("clip",),
+            }
+        )
 
     @staticmethod
     def paper(**settings: Any) -> WinnerConfig:
@@ -116,10 +114,6 @@ class WinnerConfig:
         """
         units = settings.get("d_sae", WinnerConfig.__dataclass_fields__["d_sae"].default)
         return WinnerConfig(**{**PAPER, "groups": units, **settings})
-
-    def warm_up_of(self, steps: int) -> float:
-        """The share of a run of so many steps that has a rising learning rate."""
-        return warm_up_share(self.warm_up, self.warm_up_steps, of=steps)
 
 
 PAPER: dict[str, Any] = {
@@ -152,8 +146,3 @@ DIFFERS = (
     ),
 )
 """What --paper does otherwise than the paper."""
-
-
-def _check(good: bool, name: str, given: object, allowed: str) -> None:
-    if not good:
-        raise InputError(f"{name} is {given}; allowed: {allowed}")

@@ -1,9 +1,9 @@
-"""Winner-take-all units as they are trained (UHD). What is saved and searched with is `coders.sae`."""
+"""Winner-take-all units as they are trained (UHD), and their loss. What is saved is `sae.SparseAutoencoder`."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -14,11 +14,13 @@ from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.sae.config import SAEConfig, groups_of
 from lexent.sae.top_latents import top_latents
 from lexent.training.reconstruction.model import check_weights
-from lexent.training.sparse_products import selected_products
+from lexent.training.sparse_products import selected_products, strongest
+from lexent.training.ssr.model import document_contrast
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from lexent.training.pairs import PairBatch
     from lexent.training.uhd.config import WinnerConfig
 
 MAX_PREACTIVATIONS = 2**28
@@ -81,10 +83,8 @@ class Bucket(nn.Module):
     @torch.no_grad()
     def select(self, x: torch.Tensor, k: int) -> torch.Tensor:
         """int64[n, k]: the winners of each state, strongest first."""
-        step = max(1, MAX_PREACTIVATIONS // len(self.W))
-        rows, bias = self.W.to(x.dtype), self.b.to(x.dtype)  # once, not once a part
-        parts = [top_latents(F.linear(x[at : at + step], rows, bias), k) for at in range(0, len(x), step)]
-        return torch.cat(parts) if parts else torch.empty(0, k, dtype=torch.long, device=x.device)
+        # The weights are converted once, not once a part.
+        return strongest(x, self.W.to(x.dtype), self.b.to(x.dtype), k, most=MAX_PREACTIVATIONS)
 
     def forward(self, x: torch.Tensor, *, k: int, half: bool) -> tuple[torch.Tensor, torch.Tensor]:
         """The winners int64[n, k] of states x [n, d_in] and their values, none below 0. half: select in bfloat16."""
@@ -115,6 +115,35 @@ def active(pooled: torch.Tensor) -> torch.Tensor:
     on = (pooled.detach() > 0).float()
     mean = pooled.detach().sum(dim=1, keepdim=True) / on.sum(dim=1, keepdim=True).clamp_min(1)
     return on + on * (pooled - pooled.detach()) / mean.clamp_min(1e-6)
+
+
+class Scores(NamedTuple):
+    """float[n_queries, n_documents] each: by real values, and by which units are active."""
+
+    real: torch.Tensor
+    binary: torch.Tensor
+
+
+def loss_of(scores: Scores, batch: PairBatch, config: WinnerConfig) -> torch.Tensor:
+    """The loss over both kinds of scores, weighted by the settings."""
+    target = torch.from_numpy(batch.target).to(scores.real.device)
+    excluded = torch.from_numpy(batch.excluded).to(scores.real.device)
+    total = scores.real.new_zeros(())
+    for share, found in ((1 - config.binary, scores.real), (config.binary, scores.binary)):
+        if not share:
+            continue
+        if config.loss == "hinge":
+            total = total + share * hinge(found, target, excluded, margin=config.margin)
+        else:
+            total = total + share * document_contrast(found / config.temperature, target, excluded)
+    return total
+
+
+def hinge(scores: torch.Tensor, target: torch.Tensor, excluded: torch.Tensor, *, margin: float) -> torch.Tensor:
+    """The mean over queries of the sum over other documents of max(0, margin - own score + other score)."""
+    own = scores.gather(1, target[:, None])
+    behind = torch.relu(margin - own + scores).masked_fill(excluded, 0.0)
+    return behind.scatter(1, target[:, None], 0.0).sum(dim=1).mean()
 
 
 def exported(buckets: list[Bucket], config: WinnerConfig) -> SparseAutoencoder:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lexent.artifact import check_target, disk_errors
+from lexent.artifact import check_target
 from lexent.encoders.buckets import BucketEncoder, BucketParts
 from lexent.encoders.encoder import DEFAULT
 from lexent.errors import InputError
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
 from lexent.models import load_encoder
 from lexent.sae.autoencoder import SparseAutoencoder
-from lexent.training.reconstruction.train import Report, card
+from lexent.training.reconstruction.train import Report, naming_counter, reporter, saved, training_folder
 from lexent.training.uhd.config import WinnerConfig
 
 if TYPE_CHECKING:
     from lexent.encoders.buckets import Copy
-    from lexent.sae.autoencoder import SparseAutoencoder
     from lexent.training.pairs import Pairs
-    from lexent.training.uhd.config import WinnerConfig
-    from lexent.training.uhd.trainer import WinnerProgress
 
 NAMED_BY = 8
 """Winners of a token that it gives its word to: the last of eighty have little to do with it."""
@@ -57,9 +53,6 @@ def train_uhd(
     if not held:
         raise InputError("there is no text to name concepts on; give files with prose: lexent train TEXTS --out DIR")
     model: Any = load_encoder(encoder)
-    folder = out.with_name(out.name + ".training")
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     runs = [config]
     if not joint:  # each draws for itself, so that they err apart
         runs = [replace(config, layers=(layer,), seed=config.seed + n) for n, layer in enumerate(config.layers)]
@@ -67,8 +60,8 @@ def train_uhd(
     copies: list[Copy] = []
     measured: dict[str, Any] = {}
     for place, settings in enumerate(runs):
-        trainer = WinnerTrainer(model, pairs, settings, folder=folder / f"bucket-{place}")
-        last = trainer.run(progress=_reporter(progress, place, len(runs)))
+        trainer = WinnerTrainer(model, pairs, settings, folder=training_folder(out) / f"bucket-{place}")
+        last = trainer.run(progress=reporter(progress, "pairs", part=place, parts=len(runs)))
         found, copy = trainer.result(bits=bits)
         units.append(found)
         copies.append(copy)
@@ -78,32 +71,10 @@ def train_uhd(
     facts = {"texts": len(held), "pairs": len(pairs), "joint": joint, **asdict(config), **measured}
     info = LexiconInfo(name or out.name, own.id, own.fingerprint, "tokens", facts)
     named_on = list(dict.fromkeys([*held, *pairs.queries]))
-    done = 0
-
-    def counted(count: int) -> None:
-        nonlocal done
-        done += count
-        if progress is not None:
-            progress("name", done / len(named_on), f"{done:,} texts")
-
-    whole = joined(units)
+    whole, counter = joined(units), naming_counter(progress, len(named_on))
     strongest = whole.configured(k=min(NAMED_BY, whole.config.k))
-    named = named_lexicon(strongest, named_on, encoder=own, info=info, progress=counted)
-    lexicon = Lexicon(whole, named.concepts, info, own_encoder=parts)
-    lexicon.save(out, card=card(lexicon), overwrite=overwrite)
-    shutil.rmtree(folder, ignore_errors=True)
-    return lexicon
-
-
-def _reporter(progress: Report | None, place: int, total: int) -> Callable[[WinnerProgress], None]:
-    """Tells of the bucket at that place among all."""
-
-    def report(now: WinnerProgress) -> None:
-        if progress is not None:
-            both = f"accuracy {now.accuracy:.1%}, by counts {now.binary_accuracy:.1%}"
-            progress("pairs", (place + now.done) / total, f"{both}, dead {now.dead:.1%}, {now.rate:,.0f} pairs/s")
-
-    return report
+    named = named_lexicon(strongest, named_on, encoder=own, info=info, progress=counter)
+    return saved(Lexicon(whole, named.concepts, info, own_encoder=parts), out, overwrite=overwrite)
 
 
 def joined(units: list[SparseAutoencoder]) -> SparseAutoencoder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,25 +12,17 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from lexent.artifact import disk_errors
 from lexent.encoders import patches
 from lexent.encoders.buckets import Copy
 from lexent.encoders.encoder import check_finite
 from lexent.encoders.sentence import half_precision
 from lexent.errors import InputError
-from lexent.training.checkpoint import (
-    model_tensors,
-    optimizer_tensors,
-    read_checkpoint,
-    restore_model,
-    restore_optimizer,
-)
-from lexent.training.log import Log
-from lexent.training.loop import run_to_end
-from lexent.training.pairs import PairBatches, Pairs
+from lexent.training.checkpoint import model_tensors
+from lexent.training.loop import PairRun
+from lexent.training.pair_states import tokenised
+from lexent.training.pairs import Pairs
 from lexent.training.ssr.trainer import accuracy
-from lexent.training.uhd.loss import Scores, loss_of
-from lexent.training.uhd.model import Bucket, active, capped, exported, max_pooled
+from lexent.training.uhd.model import Bucket, Scores, active, capped, exported, loss_of, max_pooled
 from lexent.types import States
 
 if TYPE_CHECKING:
@@ -56,6 +48,10 @@ class WinnerProgress:
     dead: float
     rate: float  # pairs a second since the run began or went on
 
+    def __str__(self) -> str:
+        both = f"accuracy {self.accuracy:.1%}, by counts {self.binary_accuracy:.1%}"
+        return f"{both}, dead {self.dead:.1%}, {self.rate:,.0f} pairs/s"
+
 
 class Pooled(NamedTuple):
     """The texts of one side after max-pooling, in one bucket."""
@@ -65,15 +61,17 @@ class Pooled(NamedTuple):
     states: torch.Tensor  # float[n_tokens, d_in], detached
 
 
-class WinnerTrainer:
-    """The state of a run: all of it is in a checkpoint, so a run that is killed goes on exactly."""
+class WinnerTrainer(PairRun[WinnerProgress]):
+    """A run over pairs that trains the units of one or more buckets."""
+
+    encoder: SentenceEncoder
+    config: WinnerConfig
 
     def __init__(
         self, encoder: SentenceEncoder, pairs: Pairs, config: WinnerConfig, *, folder: Path | None = None
     ) -> None:
         """folder: where checkpoints and metrics go; an existing checkpoint of the same run is continued."""
-        self.encoder, self.pairs, self.config, self.folder = encoder, pairs, config, folder
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        super().__init__(encoder, pairs, config, progress=WinnerProgress, folder=folder)
         self.autocast = half_precision(self.device) is not None
         self.layers = resolved(encoder, config.layers)
         if config.shallow and len(self.layers) > 1:
@@ -84,84 +82,24 @@ class WinnerTrainer:
             encoder.model, rank=config.rank, seed=config.seed, device=self.device, last=top, without=self.without
         )
         width = int(self.learner[0].auto_model.config.hidden_size)
-        made = [Bucket(width, config, seed=config.seed + place) for place in range(len(self.layers))]
-        self.model = torch.nn.ModuleList(made).to(self.device)
-        self.buckets = made
-        self.batches = PairBatches(
-            pairs, batch=config.batch, hard=config.hard, balance=config.balance, seed=config.seed
-        )
-        self.steps = config.steps or max(1, round(config.epochs * self.batches.an_epoch))
+        self.buckets = [Bucket(width, config, seed=config.seed + place) for place in range(len(self.layers))]
+        self.model = torch.nn.ModuleList(self.buckets).to(self.device)
         self.last_won = torch.zeros(len(self.layers), config.d_sae, dtype=torch.long, device=self.device)  # the step
-        self.step = 0
-        self.latest: WinnerProgress | None = None
-        self.optimizer = self._optimizer()
-        went_on = False
-        if folder is not None:
-            with disk_errors(folder):
-                folder.mkdir(parents=True, exist_ok=True)
-            went_on = read_checkpoint(self)
-            last = Log(folder).cut(self.step)
-            self.latest = WinnerProgress(**last) if last else None
-        if not went_on and config.start == "states":
+        groups = [(list(self.model.parameters()), config.lr, config.weight_decay)]
+        if own := patches.trained_parameters(self.learner):
+            groups.append((own, config.encoder_lr, config.weight_decay))
+        self.optimizer = self.adamw(groups)
+        if not self.resume() and config.start == "states":
             self._begin_at_states()
 
-    def _optimizer(self) -> torch.optim.AdamW:
-        config = self.config
-        groups: list[dict[str, Any]] = [
-            {"params": list(self.model.parameters()), "peak": config.lr, "weight_decay": config.weight_decay}
-        ]
-        own = patches.trained_parameters(self.learner)
-        if own:
-            groups.append({"params": own, "peak": config.encoder_lr, "weight_decay": config.weight_decay})
-        return torch.optim.AdamW(groups, lr=config.lr, fused=self.device.type == "cuda")
+    def weights_by_name(self) -> dict[str, torch.Tensor]:
+        """The tensors that are trained."""
+        learned = {f"encoder.{name}": one for name, one in self.learner.named_parameters() if one.requires_grad}
+        return model_tensors(self.model, "buckets") | learned
 
-    # --- what a checkpoint holds ---------------------------------------------------------------------------------
-
-    def identity(self) -> dict[str, Any]:
-        """What must be the same for a checkpoint to be continued."""
-        facts = {"pairs": len(self.pairs), "content": self.pairs.digest, "encoder": self.encoder.fingerprint}
-        return {**asdict(self.config), **facts}
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """All tensors of the state of the run, for a checkpoint."""
-        learned = {name: one for name, one in self.learner.named_parameters() if one.requires_grad}
-        return {
-            **optimizer_tensors(self.optimizer),
-            **model_tensors(self.model, name="buckets"),
-            **{f"encoder.{name}": one for name, one in learned.items()},
-            "last_won": self.last_won,
-        }
-
-    def counters(self) -> dict[str, float]:
-        """All numbers of the state of the run, for a checkpoint."""
-        return {"step": self.step}
-
-    def restore(self, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
-        """Take up the state of a checkpoint."""
-        restore_optimizer(self.optimizer, tensors)
-        restore_model(self.model, tensors, name="buckets")
-        with torch.no_grad():
-            for name, one in self.learner.named_parameters():
-                if one.requires_grad:
-                    one.copy_(tensors[f"encoder.{name}"])
-        self.last_won = tensors["last_won"].to(self.device)
-        self.step = int(counters["step"])
-
-    # --- the loop ------------------------------------------------------------------------------------------------
-
-    def run(
-        self, *, checkpoint_every: float = 120.0, progress: Callable[[WinnerProgress], None] | None = None
-    ) -> WinnerProgress:
-        """Train to the end; what was measured last.
-
-        Checkpoints are written at the end, and before it at most one in checkpoint_every seconds.
-        """
-        return run_to_end(self, checkpoint_every=checkpoint_every, progress=progress)
-
-    @property
-    def lr(self) -> float:
-        """Peak learning rate."""
-        return self.config.lr
+    def attributes(self) -> dict[str, tuple[object, str]]:
+        """When each unit won last."""
+        return {"last_won": (self, "last_won")}
 
     def advance(self) -> Callable[[float], WinnerProgress]:
         """One step; the result reports progress for a given share of the run."""
@@ -208,21 +146,14 @@ class WinnerTrainer:
 
     def _states(self, texts: list[str], kind: Kind) -> tuple[list[torch.Tensor], torch.Tensor]:
         """The states of all tokens in each layer, and which text each is of."""
-        tokenizer, model = self.learner.tokenizer, self.learner[0].auto_model
         limit = self.config.query_tokens if kind == "query" else self.config.document_tokens
-        encoded = tokenizer(
-            [self.encoder.prompts[kind] + text for text in texts],
-            truncation=True,
-            max_length=min(limit, self.encoder.max_tokens),
-            padding=True,
-            return_special_tokens_mask=True,
-            return_tensors="pt",
-        )
-        special = encoded.pop("special_tokens_mask").bool()
-        kept = (encoded["attention_mask"].bool() & (~special | self.config.specials)).to(self.device)
-        inputs = {name: tensor.to(self.device) for name, tensor in encoded.items()}
+        prompted = [self.encoder.prompts[kind] + text for text in texts]
+        most = min(limit, self.encoder.max_tokens)
+        inputs, mask = tokenised(self.learner.tokenizer, prompted, limit=most, specials=self.config.specials)
+        kept = mask.to(self.device)
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
-            layers = model(**inputs, output_hidden_states=True).hidden_states
+            given = {name: tensor.to(self.device) for name, tensor in inputs.items()}
+            layers = self.learner[0].auto_model(**given, output_hidden_states=True).hidden_states
         owners = torch.arange(len(texts), device=self.device).repeat_interleave(kept.sum(dim=1))
         found = [layers[layer].float()[kept] for layer in self.layers]
         offsets = np.concatenate([[0], np.cumsum(kept.sum(dim=1).cpu().numpy())])
