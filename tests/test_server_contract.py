@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import small
+from lexent import recipes
 from serving import serving
 
 schemathesis = pytest.importorskip("schemathesis", reason="no schemathesis: pip install schemathesis")
@@ -198,3 +199,12 @@ def test_the_openapi_document_loads_nothing_from_elsewhere_and_names_every_route
         assert tail in page, path
     for path in ("/docs", "/redoc"):
         assert client.get(path).status_code == 404
+
+
+def test_recipe_settings_are_those_that_the_recipe_declares(client: httpx.Client) -> None:
+    found = client.get("/openapi.json").json()["components"]["schemas"]["RecipeSettings"]["properties"]
+    assert set(found) == set(recipes.TUNABLE)
+    assert all(one["description"] for one in found.values())
+    for own, status in (({"k1": 2, "predicted": False, "buckets": []}, 200), ({"k1": True}, 422), ({"b": "1"}, 422)):
+        assert sent(client, {"query": "yeast dough", "settings": own}).status_code == status
+    assert "what can:" in sent(client, {"query": "yeast", "settings": {"level": "pooled"}}).json()["detail"]

@@ -100,7 +100,7 @@ def start(
             webbrowser.open(page)
 
     say(f"serving  {', '.join(str(path) for path in paths)} at {where}; loading models")
-    run(paths, settings, made, encoder=encoder, lexicon=lexicon, say=lambda _: None, ready=ready)
+    run(paths, settings, made, encoder=encoder, lexicon=lexicon, ready=ready)
 
 
 def _has_screen() -> bool:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lexent import arguments
 from lexent.errors import InputError
-from lexent.explain.attribution import WHOLE_TEXT, word_at
+from lexent.explain.attribution import WHOLE_TEXT, word_at, words
 from lexent.explain.contributions import bar
 from lexent.indexing.postings.quantisation import LINEAR_STEPS
-from lexent.search.maxsim_scorer import Aligned
+from lexent.search.maxsim_scorer import Aligned, MaxSimScorer
 from lexent.search.query import ADDED_CONCEPT_ROW, WHOLE_TEXT_ROW, Query, QueryRows
-from lexent.types import Contribution, Tokens
+from lexent.types import Contribution, Tokens, TokenShare
 
 if TYPE_CHECKING:
     from lexent.search.searcher import Searcher
@@ -50,9 +53,9 @@ class AlignedToken:
     value: float
     concepts: tuple[Contribution, ...]
     """What the two share, strongest first."""
-    rest: float = 0.0
+    rest: float
     """The sum of the concepts that were left out."""
-    left_out: int = 0
+    left_out: int
 
     def top(self, n: int) -> AlignedToken:
         """The n strongest concepts; the others are summed in the rest."""
@@ -63,7 +66,7 @@ class AlignedToken:
 
     def to_dict(self) -> dict[str, Any]:
         """The values as a dict, for JSON."""
-        return {**asdict(self), "concepts": [asdict(part) for part in self.concepts]}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class Alignment:
 
     def to_dict(self) -> dict[str, Any]:
         """The values as a dict, for JSON."""
-        return {"id": self.id, "score": self.score, "tokens": [token.to_dict() for token in self.tokens]}
+        return asdict(self)
 
     def __str__(self) -> str:
         longest = max((abs(token.value) for token in self.tokens), default=0.0)
@@ -90,56 +93,84 @@ class Alignment:
         lines = [f"{self.id}  {self.score:.3f}"]
         for token in self.tokens:
             found = token.document.token if token.document else ""
-            shared = ", ".join(
-                f"#{part.concept} {part.label} {part.value:.3f}" for part in token.concepts[:SHOWN_CONCEPTS]
-            )
-            more = f", {len(token.concepts) - SHOWN_CONCEPTS} more" if len(token.concepts) > SHOWN_CONCEPTS else ""
+            shared = [f"#{part.concept} {part.label} {part.value:.3f}" for part in token.concepts]
+            more = [f"{len(shared) - SHOWN_CONCEPTS} more"] if len(shared) > SHOWN_CONCEPTS else []
             line = f"  {token.query.token:>{left}} > {found:{right}}  {bar(token.value, longest)} {token.value:8.3f}"
-            lines.append(f"{line}  {shared}{more}".rstrip())
+            lines.append(f"{line}  {', '.join(shared[:SHOWN_CONCEPTS] + more)}".rstrip())
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedText:
+    """A document with what the tokens of a query found in each of its own."""
+
+    text: str
+    tokens: Tokens
+    rows: QueryRows
+    found: Aligned
+    whole: bool
+    """Whether the text as a whole is matched too, after its tokens."""
+
+    @staticmethod
+    def of(index: Searcher, query: Query, position: int) -> AlignedText:
+        """Aligns a query with the document at `position`."""
+        if index.maxsim is None or query.rows is None:
+            raise InputError(
+                f'the recipe "{index.recipe.name}" compares whole documents, not tokens, so there is nothing to align; '
+                "recipes that match tokens: ssr, ssr-cls"
+            )
+        text = index.reader.at([position])[0].content
+        tokens = index.encoder.tokenize([text], kind="document", specials=index.recipe.specials)[0]
+        return AlignedText(text, tokens, query.rows, index.maxsim.align(query, position), index.recipe.whole > 0)
+
+    def shares(self, concept: int | None = None) -> tuple[TokenShare, ...]:
+        """What the query found in each word, strongest first; of one concept, or of all."""
+        heat: NDArray[np.float64] = np.zeros(len(self.tokens) + self.whole)
+        owners = np.repeat(self.found.best, np.diff(self.rows.offsets))
+        kept = (owners >= 0) & (owners < len(heat))  # a damaged store may hold rows that the text has not
+        if concept is not None:
+            kept &= self.rows.ids == concept
+        np.add.at(heat, owners[kept], self.found.contributions[kept] / self.found.divisor)
+        return words(self.text, self.tokens, heat, whole=self.whole)
 
 
 def align(index: Searcher, query: Query, position: int, *, id: str, score: float) -> Alignment:
     """The alignment of a query with the document at `position`, whose score for it is known."""
-    if index.maxsim is None or query.rows is None:
-        raise InputError(
-            f'the recipe "{index.recipe.name}" compares whole documents, not tokens, so there is nothing to align; '
-            "recipes that match tokens: ssr, ssr-cls"
-        )
-    recipe = index.recipe
-    found, rows = index.maxsim.align(query, position), query.rows
-    text = index.reader.at([position])[0].content
-    asked = index.encoder.tokenize([query.text], kind="query", specials=recipe.specials)[0]
-    held = index.encoder.tokenize([text], kind="document", specials=recipe.specials)[0]
+    aligned = AlignedText.of(index, query, position)
+    found, rows = aligned.found, aligned.rows
+    query_tokens = index.encoder.tokenize([query.text], kind="query", specials=index.recipe.specials)[0]
     made = []
-    for row in range(len(rows)):
-        concepts = _concepts(index, rows, found, row)
-        kind = _KINDS.get(int(rows.tokens[row]), "token")
+    for row, token in enumerate(rows.tokens.tolist()):
+        part = slice(rows.offsets[row], rows.offsets[row + 1])
+        concepts = _concepts(index, rows, found, part)
+        kind = _KINDS.get(token, "token")
         if kind == "added":
-            own = rows.ids[rows.offsets[row] : rows.offsets[row + 1]].tolist()  # none where the recipe prunes it
+            own = rows.ids[part].tolist()  # none where the recipe prunes it
             label = index.lexicon.label(own[0]) if own else ""
             ours = Piece(label, label, 0, 0)
         else:
-            ours = _piece(query.text, asked, len(asked) if kind == "whole" else int(rows.tokens[row]))
+            ours = _piece(query.text, query_tokens, len(query_tokens) if kind == "whole" else token)
         made.append(
             AlignedToken(
                 kind=kind,
                 query=ours,
                 weight=float(rows.strengths[row]),
-                document=_piece(text, held, int(found.best[row])) if concepts else None,
-                value=int(found.contributions[rows.offsets[row] : rows.offsets[row + 1]].sum()) / found.divisor,
+                document=_piece(aligned.text, aligned.tokens, int(found.best[row])) if concepts else None,
+                value=int(found.contributions[part].sum()) / found.divisor,
                 concepts=concepts,
+                rest=0.0,
+                left_out=0,
             )
         )
     return Alignment(id, score, tuple(made))
 
 
-def _concepts(index: Searcher, rows: QueryRows, found: Aligned, row: int) -> tuple[Contribution, ...]:
-    part = slice(rows.offsets[row], rows.offsets[row + 1])
+def _concepts(index: Searcher, rows: QueryRows, found: Aligned, part: slice) -> tuple[Contribution, ...]:
+    """The concepts of a row of the query, which are at `part`, and of the document's row that it found."""
     sides = (rows.ids, rows.weights, found.codes, found.contributions)
     shared = [
-        Contribution(concept, index.lexicon.label(concept), weight, code / LINEAR_STEPS, gain / found.divisor)
-        for concept, weight, code, gain in zip(*(side[part].tolist() for side in sides), strict=True)
+        Contribution(concept, index.lexicon.label(concept), weight, code / LINEAR_STEPS, value / found.divisor)
+        for concept, weight, code, value in zip(*(side[part].tolist() for side in sides), strict=True)
         if code
     ]
     return tuple(sorted(shared, key=lambda one: (-abs(one.value), one.concept)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from lexent import arguments
 from lexent.errors import InputError
 from lexent.pipeline import Pipeline
 from lexent.search.steering import targets
+from lexent.search.token_rows import of_text
 from lexent.types import Kind, Tokens, TokenShare
 
 if TYPE_CHECKING:
@@ -68,6 +70,49 @@ class ConceptTokens:
         return f"query     {self.query}\ndocument  {self.document}"
 
 
+@dataclass(frozen=True, slots=True)
+class CodedText:
+    """A text with the latents of each of its tokens."""
+
+    text: str
+    tokens: Tokens
+    ids: NDArray[np.int32]  # [n_rows, k]: a row for each token, and one more where the text as a whole is coded
+    values: NDArray[np.float32]  # [n_rows, k]
+    summed: bool
+    """Whether the activations of tokens add up, or only the strongest counts."""
+    whole: bool
+    """Whether the last row is that of the text as a whole."""
+
+    def activations(self, concept: int) -> NDArray[np.float64]:
+        """float64[n_rows]: how much each row raised a concept."""
+        found: NDArray[np.float64] = np.where(self.ids == concept, self.values, 0).sum(axis=1, dtype=np.float64)
+        if not self.summed and len(found):
+            found = np.where(np.arange(len(found)) == found.argmax(), found, 0.0)
+        return found
+
+    def words(self, activations: NDArray[np.float64]) -> tuple[TokenShare, ...]:
+        """The activations of rows, by words."""
+        return words(self.text, self.tokens, activations, whole=self.whole)
+
+    def shares(self, concept: int) -> tuple[TokenShare, ...]:
+        """How much each word raised a concept, strongest first."""
+        return self.words(self.activations(concept))
+
+
+def code_texts(pipeline: Pipeline, texts: Sequence[str], *, kind: Kind) -> list[CodedText]:
+    """The texts, encoded and coded token by token, as an index codes them."""
+    recipe = pipeline.recipe
+    tokens = pipeline.encoder.tokenize(texts, kind=kind, specials=recipe.specials)
+    # By MaxSim a query's concept counts as often as its tokens have it; a document's, in one token at a time.
+    summed = recipe.pool == "sum" or (recipe.match == "maxsim" and kind == "query")
+    parts, order = pipeline.collect(texts, lambda batch: batch.codes, kind=kind)
+    rows = [of_text(codes, place) for codes in parts for place in range(len(codes.offsets) - 1)]
+    return [
+        CodedText(text, own, rows[place].ids, rows[place].values, summed, recipe.whole > 0)
+        for text, own, place in zip(texts, tokens, order.tolist(), strict=True)
+    ]
+
+
 def attribute(text: str, concept: int, *, kind: Kind, pipeline: Pipeline) -> Attribution:
     """Which words of `text` raised a concept. The text is encoded again, alone.
 
@@ -75,23 +120,16 @@ def attribute(text: str, concept: int, *, kind: Kind, pipeline: Pipeline) -> Att
     in the third digit.
     """
     arguments.text("text", text)
-    encoder, lexicon, recipe = pipeline.encoder, pipeline.lexicon, pipeline.recipe
+    lexicon, recipe = pipeline.lexicon, pipeline.recipe
     concept = lexicon.concept(concept).id
     if recipe.level != "tokens":
         raise InputError(
             f'the recipe "{recipe.name}" encodes a text as one {recipe.level} vector, so no token stands for a '
             "concept; words can be shown for recipes that encode tokens"
         )
-    codes = next(pipeline.coded([text], kind=kind)).codes
-    activations = np.where(codes.ids == concept, codes.values, 0).sum(axis=1, dtype=np.float64)
-    # By MaxSim a query's concept counts as often as its tokens have it; a document's, in one token at a time.
-    summed = recipe.pool == "sum" or (recipe.match == "maxsim" and kind == "query")
-    if not summed and len(activations):
-        strongest = int(activations.argmax())
-        activations = np.where(np.arange(len(activations)) == strongest, activations, 0.0)
-    tokens = encoder.tokenize([text], kind=kind, specials=recipe.specials)[0]
-    shares = words(text, tokens, activations, whole=recipe.whole > 0)
-    return Attribution(concept, lexicon.label(concept), float(activations.sum()), shares)
+    coded = code_texts(pipeline, [text], kind=kind)[0]
+    activations = coded.activations(concept)
+    return Attribution(concept, lexicon.label(concept), float(activations.sum()), coded.words(activations))
 
 
 def tokens(hit: Hit, concept: str | int) -> ConceptTokens:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lexent import arguments
 from lexent.types import Contribution
 
@@ -55,22 +57,17 @@ class Explanation:
 
 def explain(index: Scored, query: Query, position: int, *, id: str, score: float) -> Explanation:
     """The explanation of the document at `position`, whose score for the query is known."""
+    terms = shared_terms(index, query, position)
+    parts = tuple(Contribution(term, index.label(term), *rest) for term, *rest in terms)
+    return Explanation(id=id, score=score, contributions=parts)
+
+
+def shared_terms(index: Scored, query: Query, position: int) -> list[tuple[int, float, float, float]]:
+    """The terms that a query and a document share, strongest first: number, query weight, document weight, value."""
     weights, values = index.contributions(query, position)
-    parts = [
-        Contribution(
-            concept=concept,
-            label=index.label(concept),
-            query=in_query,
-            document=in_document,
-            value=value,
-        )
-        for concept, in_query, in_document, value in zip(
-            query.ids.tolist(), query.weights.tolist(), weights.tolist(), values.tolist(), strict=True
-        )
-        if in_document != 0
-    ]
-    parts.sort(key=lambda part: (-abs(part.value), part.concept))
-    return Explanation(id=id, score=score, contributions=tuple(parts))
+    shared = np.flatnonzero(weights)
+    order = shared[np.lexsort((query.ids[shared], -np.abs(values[shared])))]
+    return list(zip(*(side[order].tolist() for side in (query.ids, query.weights, weights, values)), strict=True))
 
 
 def bar(value: float, longest: float) -> str:

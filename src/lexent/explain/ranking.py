@@ -78,21 +78,10 @@ class RankExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The values as a dict, for JSON."""
-        parts = self.explanation.to_dict()
-        return {
-            "query": self.query,
-            "id": self.id,
-            "title": self.title,
-            "rank": self.rank,
-            "found": self.found,
-            "score": self.score,
-            "contributions": parts["contributions"],
-            "rest": parts["rest"],
-            "missing": [concept.to_dict() for concept in self.missing],
-            "above": self.above.to_dict() if self.above else None,
-            "best": self.best.to_dict() if self.best else None,
-            **({"alignment": self.alignment.to_dict()["tokens"]} if self.alignment else {}),
-        }
+        values = asdict(self)
+        explanation, alignment = values.pop("explanation"), values.pop("alignment")
+        parts = {"contributions": explanation["contributions"], "rest": explanation["rest"]}
+        return {**values, **parts, **({"alignment": alignment["tokens"]} if alignment else {})}
 
     def __str__(self) -> str:
         place = f"rank {self.rank} of {self.found}" if self.rank else "not found: no shared concept"
@@ -101,9 +90,8 @@ class RankExplanation:
             lines += ["token by token:", *str(self.alignment).splitlines()[1:]]
         if self.missing:
             lines.append("concepts of the query that it lacks:")
-            lines += [
-                f"  {concept.weight:8.3f}  #{concept.id} {concept.label}" for concept in self.missing[:SHOWN_CONCEPTS]
-            ]
+            shown = self.missing[:SHOWN_CONCEPTS]
+            lines += [f"  {concept.weight:8.3f}  #{concept.id} {concept.label}" for concept in shown]
         for other in dict.fromkeys([self.above, self.best]):  # the second hit is compared with the first once
             lines += _compared(other) if other else []
         return "\n".join(lines)
@@ -140,20 +128,24 @@ def why_ranked(index: Searcher, weighed: Query, position: int, doc_id: str) -> R
     order = hits[np.lexsort((hits, -scores[hits]))]
     places = np.flatnonzero(order == position)
     place = int(places[0]) if len(places) else len(order)
+    score = float(scores[position])
     own = index.document_scorer.document_weights(position, weighed.ids)
-    document = index.reader.at([position])[0]
+
+    def compared(other: int) -> Comparison | None:
+        return _comparison(index, weighed, position, order, other, scores) if place else None
+
     return RankExplanation(
         query=weighed.text,
         id=doc_id,
-        title=document.title,
+        title=index.reader.at([position])[0].title,
         rank=place + 1 if len(places) else None,
-        score=float(scores[position]),
+        score=score,
         found=len(order),
-        explanation=explain(index, weighed, position, id=doc_id, score=float(scores[position])),
+        explanation=explain(index, weighed, position, id=doc_id, score=score),
         missing=tuple(concept for concept in index.concepts(weighed) if own[weighed.ids == concept.id] == 0),
-        above=_comparison(index, weighed, position, order, place - 1, scores) if place else None,
-        best=_comparison(index, weighed, position, order, 0, scores) if place else None,
-        alignment=align(index, weighed, position, id=doc_id, score=float(scores[position])) if weighed.rows else None,
+        above=compared(place - 1),
+        best=compared(0),
+        alignment=align(index, weighed, position, id=doc_id, score=score) if weighed.rows else None,
     )
 
 

@@ -29,7 +29,6 @@ def make(
     *,
     encoder: EncoderLike = None,
     lexicon: LexiconLike = None,
-    say: Callable[[str], None] = log.info,
     ready: Callable[[], None] | None = None,
     failed: Callable[[BaseException], None] | None = None,
 ) -> FastAPI:
@@ -48,7 +47,7 @@ def make(
 
     def opening() -> None:
         try:
-            registry.open(say)
+            registry.open()
         except BaseException as error:
             log.error("the indexes cannot be opened: %s", error)
             if failed is not None:

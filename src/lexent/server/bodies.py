@@ -1,114 +1,176 @@
-"""What a request may hold. Limits that the server's settings give are checked where the request is answered."""
+"""What a request may hold. Fields that set the library come from the dataclasses that declare them.
+
+Limits that the server's settings give are checked where the request is answered.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 
 from lexent.arguments import HIGHEST_WEIGHT
+from lexent.errors import InputError
+from lexent.recipes import BM25, TUNABLE, Recipe
+from lexent.search.feedback import Feedback, Learning
+from lexent.search.modes import ModeName
+from lexent.types import Document
+
+if TYPE_CHECKING:
+    from lexent.search.query import Query
+    from lexent.search.searcher import Searcher
+    from lexent.server.served import ServedIndex
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Factor = Annotated[float, Field(ge=0, le=HIGHEST_WEIGHT, allow_inf_nan=False)]
-Steer = Annotated[
-    dict[Name, Factor],
-    Field(
-        default_factory=dict,
-        max_length=100,
-        description='Factors by concept: a label, words of it or "#812". 0 removes it, 1 leaves it, 2 doubles it; '
-        "a concept that the query lacks is added.",
-        examples=[{"#812": 2.0, "mouse": 0}],
-    ),
-]
-Settings = Annotated[
-    dict[str, StrictInt | StrictFloat | StrictStr | None],
-    Field(
-        default_factory=dict,
-        max_length=20,
-        description="Recipe settings to search by instead of the index's own, for example k1 and b.",
-        examples=[{"k1": 3, "b": 0.4}],
-    ),
-]
 Ids = Annotated[list[str], Field(default_factory=list, max_length=100)]
+_DESCRIBED = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+def _descriptions(kind: type) -> dict[str, str]:
+    """The doc lines of a dataclass's fields."""
+    schema = TypeAdapter(list[kind], config=ConfigDict(use_attribute_docstrings=True)).json_schema()  # type: ignore[valid-type]
+    fields = schema["$defs"][kind.__name__]["properties"]
+    return {name: field.get("description", "") for name, field in fields.items()}
+
+
+def _recipe_settings() -> type[BaseModel]:
+    """Recipe settings that can change without encoding documents again: their types and doc lines are the recipe's."""
+    fields: dict[str, Any] = {}
+    for kind in (BM25, Recipe):
+        types, descriptions = get_type_hints(kind), _descriptions(kind)
+        for name in (name for name in types if name in TUNABLE):
+            strict = False if get_origin(types[name]) is tuple else None  # JSON has lists
+            field = Field(default=None, description=descriptions[name], strict=strict)
+            fields[name] = (types[name] | None, field)
+    # Other names are allowed here, and refused with a message that says which settings can change.
+    config = ConfigDict(extra="allow", frozen=True, strict=True)
+    return create_model("RecipeSettings", __config__=config, __doc__="Settings of a recipe, by name.", **fields)
+
+
+if TYPE_CHECKING:
+    RecipeSettings = BaseModel
+else:
+    RecipeSettings = _recipe_settings()
 
 
 class Body(BaseModel):
     """A name that is not known is refused: a misspelt option must not pass in silence."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = _DESCRIBED
 
 
-class QueryBody(Body):
+class TextBody(Body):
+    """A body with a query."""
+
+    query: Annotated[str, Field(min_length=1)]
+    """What to search for, in plain words."""
+
+    def searcher(self, served: ServedIndex, settings: dict[str, Any] | None = None) -> Searcher:
+        """The searcher of an index that answers it, by other recipe settings; a query that is too long is refused."""
+        if len(self.query) > served.limits.query:
+            raise InputError(f"the query has {len(self.query):,} characters; allowed: at most {served.limits.query:,}")
+        return served.searcher(settings)
+
+
+class QueryBody(TextBody):
     """A query, and how it is weighed."""
 
-    query: Annotated[str, Field(min_length=1, description="What to search for, in plain words.")]
-    steer: Steer
-    settings: Settings
-    feedback: Annotated[
-        int | None, Field(ge=0, le=1000, description="Search twice, learning from this many of the first hits.")
-    ] = None
-    like: Annotated[Ids, Field(description="Ids of documents to learn from.")]
-    unlike: Annotated[Ids, Field(description="Ids of documents to learn against.")]
+    steer: Annotated[
+        dict[Name, Factor], Field(default_factory=dict, max_length=100, examples=[{"#812": 2.0, "mouse": 0}])
+    ]
+    """Factors by concept: a label, words of it or "#812". 0 removes it, 1 leaves it, 2 doubles it; a concept that the
+    query lacks is added."""
+    settings: Annotated[RecipeSettings, Field(default_factory=RecipeSettings, examples=[{"k1": 3, "b": 0.4}])]
+    """Recipe settings to search by instead of the index's own, for example k1 and b."""
+    feedback: Annotated[int | None, Field(ge=0, le=1000, description=_descriptions(Feedback)["documents"])] = None
+    like: Ids
+    """Ids of documents to learn from."""
+    unlike: Ids
+    """Ids of documents to learn against."""
+
+    def searcher(self, served: ServedIndex, settings: dict[str, Any] | None = None) -> Searcher:
+        """The searcher of an index that answers it, by the body's settings."""
+        return super().searcher(served, {**self.settings.model_dump(exclude_unset=True), **(settings or {})})
+
+    @property
+    def weighing(self) -> dict[str, Any]:
+        """Steering and relevance feedback, as a searcher takes them."""
+        learning = Learning.of(self.feedback, like=self.like, unlike=self.unlike)
+        return {"steer": self.steer, "learning": learning}
+
+    def weighed(self, searcher: Searcher) -> Query:
+        """The query with its final weights."""
+        return searcher.query(self.query, **self.weighing)
 
 
 class SearchBody(QueryBody):
     """The body of a search."""
 
-    k: Annotated[int, Field(ge=1, le=1_000_000_000, description="How many documents to give.")] = 10
-    filter: Annotated[
-        dict[str, Any] | None,
-        Field(description="Only documents whose metadata match.", examples=[{"year": {"gte": 2019}, "lang": "en"}]),
-    ] = None
-    idf_of_subset: Annotated[
-        bool, Field(description="With a filter: concepts count by how rare they are among the documents left.")
-    ] = False
-    mode: Annotated[
-        Literal["exact", "fast"] | None,
-        Field(description="For recipes that match tokens: exact, or fast and approximate; as the recipe says if null."),
-    ] = None
-    explain: Annotated[bool, Field(description="Give each hit's contributions; without, hits have none.")] = True
-    contributions: Annotated[
-        int | None, Field(ge=0, le=100_000, description="At most so many a hit; the others are summed in its rest.")
-    ] = None
+    k: Annotated[int, Field(ge=1, le=1_000_000_000)] = 10
+    """How many documents to give."""
+    filter: Annotated[dict[str, Any] | None, Field(examples=[{"year": {"gte": 2019}, "lang": "en"}])] = None
+    """Only documents whose metadata match."""
+    idf_of_subset: bool = False
+    """With a filter: concepts count by how rare they are among the documents left."""
+    mode: ModeName | None = None
+    """For recipes that match tokens: exact, or fast and approximate; as the recipe says if null."""
+    explain: bool = True
+    """Give each hit's contributions; without, hits have none."""
+    contributions: Annotated[int | None, Field(ge=0, le=100_000)] = None
+    """At most so many a hit; the others are summed in its rest."""
 
 
 class ExplainBody(QueryBody):
     """The body of an explanation of one document."""
 
-    document: Annotated[str, Field(min_length=1, description="The document's id.")]
-    tokens: Annotated[int, Field(ge=0, le=50, description="Concepts whose words are given; 0 encodes nothing.")] = 5
+    document: Annotated[str, Field(min_length=1)]
+    """The document's id."""
+    tokens: Annotated[int, Field(ge=0, le=50)] = 5
+    """Concepts whose words are given; 0 encodes nothing."""
 
 
 class WordsBody(QueryBody):
     """The body of a request for the words behind concepts."""
 
-    documents: Annotated[list[str], Field(max_length=50, description="Ids of documents, as a search gave them.")]
+    documents: Annotated[list[str], Field(max_length=50)]
+    """Ids of documents, as a search gave them."""
 
 
-class CompareBody(Body):
+class CompareBody(TextBody):
     """The body of a comparison of systems."""
 
-    query: Annotated[str, Field(min_length=1)]
     k: Annotated[int, Field(ge=1, le=100)] = 10
+    """How many documents to give."""
 
 
 class LabelBody(Body):
     """The body of a new label for a concept."""
 
-    label: Annotated[str, Field(min_length=1, max_length=100, description="Your name for the concept.")]
+    label: Annotated[str, Field(min_length=1, max_length=100)]
+    """Your name for the concept."""
 
 
-class DocumentBody(Body):
+@dataclass(frozen=True, slots=True)
+class DocumentBody(Document):
     """A document to add."""
 
+    __pydantic_config__ = _DESCRIBED
+
     id: Annotated[str, Field(min_length=1, max_length=1000)]
-    text: str
-    title: str = ""
-    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        Document.__post_init__(self)
+        if not self.id.strip():
+            raise InputError("the id is blank; every document needs an id of its own")
+        if not self.content.strip():
+            raise InputError(f'the document "{self.id}" has neither text nor title; give it some words')
 
 
 class AddBody(Body):
     """The body of an add."""
 
     documents: Annotated[list[DocumentBody], Field(min_length=1)]
-    upsert: Annotated[bool, Field(description="Documents whose id is there take the place of the older ones.")] = False
+    upsert: bool = False
+    """Documents whose id is there take the place of the older ones."""

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.explain.attribution import CodedText
+from lexent.lexicon.concepts import Category
+from lexent.server.replies import ConceptReply, ConceptRow, ConceptsReply, LexiconReply, QuantilesReply
 from lexent.server.served import ServedIndex
-from lexent.server.word_attribution import Coded, coded_documents
-from lexent.types import SparseVectors
+from lexent.server.word_attribution import coded_documents
 
 if TYPE_CHECKING:
     from lexent.lexicon import Concept
     from lexent.search.searcher import Searcher
 
 Sort = Literal["documents", "frequency", "id", "label"]
-Category = Literal["lexical", "narrow", "broad", "unknown"]
 
 HISTOGRAM_BINS = 24
 """Bars of a histogram."""
@@ -35,36 +39,25 @@ EXAMPLE_MARGIN_CHARS = 140
 
 def listed(
     served: ServedIndex, *, find: str, category: Category | None, sort: Sort, live: bool, limit: int, page: int
-) -> dict[str, Any]:
+) -> ConceptsReply:
     """A page of concepts; those whose names have the words of `find`, best first, where some are given."""
     searcher = served.searcher()
     df = searcher.document_scorer.df
     if find.strip():
         found = [concept.id for concept in searcher.lexicon.find(find, limit=searcher.lexicon.size)]
     else:
-        found = _sorted(served, searcher, sort)
+        found = served.cache.get_or_make(("order", searcher.manifest.generation, sort), lambda: _order(searcher, sort))
     if live:
         found = [concept for concept in found if df[concept] > 0]
     if category is not None:
         found = [concept for concept in found if searcher.lexicon.concept(concept).category == category]
-    shown = found[(page - 1) * limit : page * limit]
-    rows = [row(searcher, searcher.lexicon.concept(concept)) for concept in shown]
-    return {"lexicon": searcher.lexicon.name, "total": len(found), "page": page, "concepts": rows}
+    rows = [
+        ConceptRow(**_facts(searcher, searcher.lexicon.concept(id))) for id in found[(page - 1) * limit : page * limit]
+    ]
+    return ConceptsReply(searcher.lexicon.name, len(found), page, rows)
 
 
-def row(searcher: Searcher, concept: Concept) -> dict[str, Any]:
-    """A concept as one row of a list."""
-    return {
-        "id": concept.id,
-        "label": concept.label,
-        "category": concept.category,
-        "frequency": concept.frequency,
-        "documents": int(searcher.document_scorer.df[concept.id]),
-        "source": concept.source,
-    }
-
-
-def shown(served: ServedIndex, name: str, *, limit: int) -> dict[str, Any]:
+def shown(served: ServedIndex, name: str, *, limit: int) -> ConceptReply:
     """All that is known of a concept without encoding anything."""
     searcher = served.searcher()
     concept = searcher.lexicon.resolve(name)
@@ -77,79 +70,87 @@ def shown(served: ServedIndex, name: str, *, limit: int) -> dict[str, Any]:
             "neighbours": [{"id": other.id, "label": other.label, "cosine": cosine} for other, cosine in near],
             "together": _together(searcher, concept.id, positions[:CO_OCCURRENCE_DOCUMENTS], limit=limit),
             "histogram": _histogram(weights),
-            "top_documents": _documents(searcher, positions[:limit], weights[:limit]),
+            "top_documents": [
+                {"id": document.id, "title": document.title, "weight": weight, "text": document.text}
+                for document, weight in zip(
+                    searcher.reader.at(positions[:limit].tolist()), weights[:limit].tolist(), strict=True
+                )
+            ],
         }
 
-    known = served.cache.get_or_make(key, make)
-    facts = {"plain": concept.plain, "lexicon": searcher.lexicon.name, "examples": list(concept.examples)}
-    return {**row(searcher, concept), **facts, **known}
+    facts = {**_facts(searcher, concept), "plain": concept.plain, "examples": concept.examples}
+    return ConceptReply(lexicon=searcher.lexicon.name, **facts, **served.cache.get_or_make(key, make))
 
 
-def quantiles(served: ServedIndex, name: str) -> dict[str, Any]:
+def _facts(searcher: Searcher, concept: Concept) -> dict[str, Any]:
+    """The fields of a concept's row."""
+    names = ("id", "label", "category", "frequency", "source")
+    return {
+        **{name: getattr(concept, name) for name in names},
+        "documents": int(searcher.document_scorer.df[concept.id]),
+    }
+
+
+def renamed(served: ServedIndex, name: str, label: str | None) -> ConceptReply:
+    """Gives a concept the user's label; None restores the lexicon's."""
+    concept = served.index.lexicon.resolve(name).id
+    served.rename(concept, label)
+    return shown(served, str(concept), limit=10)
+
+
+def quantiles(served: ServedIndex, name: str) -> QuantilesReply:
     """Documents from the strongest to the weakest of a concept, cut around the words that raised it. Encodes them."""
     searcher = served.searcher()
     concept = searcher.lexicon.resolve(name).id
     key = ("quantiles", searcher.manifest.generation, concept)
 
-    def make() -> dict[str, Any]:
+    def make() -> QuantilesReply:
         positions, weights = _weights(searcher, concept)
         chosen = _across(len(positions))
-        places = [int(positions[place]) for place, _ in chosen]
-        texts = coded_documents(served, searcher, places)
+        places = [int(positions[place]) for place in chosen]
         documents = searcher.reader.at(places)
-        examples = []
-        for number, (place, quantile) in enumerate(chosen):
-            head = {"quantile": quantile, "id": documents[number].id, "title": documents[number].title}
-            cut = (
-                _cut(texts[number], concept)
-                if texts
-                else {"text": documents[number].content[: 2 * EXAMPLE_MARGIN_CHARS]}
-            )
-            examples.append({**head, "weight": float(weights[place]), "tokens": [], **cut})
-        return {"concept": concept, "examples": examples}
+        texts = coded_documents(served, searcher, places)
+        cuts = [_cut(text, concept) for text in texts] or [
+            {"text": document.content[: 2 * EXAMPLE_MARGIN_CHARS], "tokens": []} for document in documents
+        ]
+        examples = [
+            {"quantile": quantile, "id": document.id, "title": document.title, "weight": float(weights[place]), **cut}
+            for (place, quantile), document, cut in zip(chosen.items(), documents, cuts, strict=True)
+        ]
+        return QuantilesReply(concept, examples)
 
-    found: dict[str, Any] = served.cache.get_or_make(key, make)
+    found: QuantilesReply = served.cache.get_or_make(key, make)
     return found
 
 
-def lexicon(served: ServedIndex) -> dict[str, Any]:
+def lexicon(served: ServedIndex) -> LexiconReply:
     """The lexicon as this index uses it: how many concepts there are, and how often, by rank."""
     searcher = served.searcher()
     df = np.sort(searcher.document_scorer.df)[::-1]
     live = int(np.count_nonzero(df))
     ranks = np.unique(np.geomspace(1, max(1, live), RANK_CURVE_POINTS).astype(int)) if live else np.zeros(0, int)
-    words = searcher.lexicon
-    counts: dict[str, int] = {}
-    for concept in words.concepts:
-        counts[concept.category] = counts.get(concept.category, 0) + 1
-    return {
-        "name": words.name,
-        "level": words.info.level,
-        "encoder": words.encoder_id,
-        "concepts": words.size,
-        "live": live,
-        "categories": counts,
-        "ranks": ranks.tolist(),
-        "documents": df[ranks - 1].tolist() if live else [],
-    }
-
-
-def _sorted(served: ServedIndex, searcher: Searcher, sort: Sort) -> list[int]:
-    key = ("order", searcher.manifest.generation, sort)
-    found: list[int] = served.cache.get_or_make(key, lambda: _order(searcher, sort))
-    return found
+    found = searcher.lexicon
+    return LexiconReply(
+        name=found.name,
+        level=found.info.level,
+        encoder=found.encoder_id,
+        concepts=found.size,
+        live=live,
+        categories=Counter(concept.category for concept in found.concepts),
+        ranks=ranks.tolist(),
+        documents=df[ranks - 1].tolist() if live else [],
+    )
 
 
 def _order(searcher: Searcher, sort: Sort) -> list[int]:
     concepts, df = searcher.lexicon.concepts, searcher.document_scorer.df
-    if sort == "documents":
-        order: list[int] = np.argsort(-df, kind="stable").tolist()
-        return order
-    if sort == "frequency":
-        return sorted(range(len(concepts)), key=lambda one: (-concepts[one].frequency, one))
-    if sort == "label":
-        return sorted(range(len(concepts)), key=lambda one: (concepts[one].label.casefold(), one))
-    return list(range(len(concepts)))
+    keys: dict[Sort, Callable[[int], Any]] = {
+        "documents": lambda id: -df[id],
+        "frequency": lambda id: -concepts[id].frequency,
+        "label": lambda id: concepts[id].label.casefold(),
+        "id": lambda id: id,
+    }
+    return sorted(range(len(concepts)), key=keys[sort])
 
 
 def _weights(searcher: Searcher, concept: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -175,8 +176,7 @@ def _together(searcher: Searcher, concept: int, positions: NDArray[np.int64], *,
     """
     if not len(positions):
         return []
-    vectors: SparseVectors = searcher.document_scorer.documents(positions)
-    counts = np.bincount(vectors.ids, minlength=searcher.document_scorer.size)
+    counts = np.bincount(searcher.document_scorer.documents(positions).ids, minlength=searcher.document_scorer.size)
     counts[concept] = 0
     share, usual = counts / len(positions), searcher.document_scorer.df / max(1, searcher.document_scorer.n_documents)
     lift = np.divide(share, usual, out=np.zeros(len(share)), where=usual > 0)
@@ -190,25 +190,17 @@ def _together(searcher: Searcher, concept: int, positions: NDArray[np.int64], *,
     ]
 
 
-def _documents(searcher: Searcher, positions: NDArray[np.int64], weights: NDArray[np.float64]) -> list[dict[str, Any]]:
-    found = searcher.reader.at(positions.tolist())
-    return [
-        {"id": document.id, "title": document.title, "weight": float(weight), "text": document.text}
-        for document, weight in zip(found, weights, strict=True)
-    ]
-
-
-def _across(count: int) -> list[tuple[int, str]]:
-    """Places in a list that is sorted, strongest first, with the name of the quantile; each place once."""
+def _across(count: int) -> dict[int, str]:
+    """Places in a list that is sorted, strongest first, with the name of the quantile."""
     found: dict[int, str] = {}
     for name, share in QUANTILES:
         start = min(round(share * (count - 1)), count - EXAMPLES_PER_QUANTILE)
         for place in range(max(0, start), min(count, max(0, start) + EXAMPLES_PER_QUANTILE)):
             found.setdefault(place, name)
-    return list(found.items())
+    return found
 
 
-def _cut(text: Coded, concept: int) -> dict[str, Any]:
+def _cut(text: CodedText, concept: int) -> dict[str, Any]:
     """The text around the word that raised the concept most, with all such words in it."""
     shares = [share for share in text.shares(concept) if share.stop > share.start]
     middle = shares[0].start if shares else 0
@@ -219,7 +211,7 @@ def _cut(text: Coded, concept: int) -> dict[str, Any]:
     if stop < len(text.text) and " " in text.text[middle + 1 : stop]:
         stop = text.text.rindex(" ", middle + 1, stop)
     inside = [
-        {"token": share.token, "start": share.start - start, "stop": share.stop - start, "share": share.share}
+        replace(share, start=share.start - start, stop=share.stop - start)
         for share in shares
         if start <= share.start and share.stop <= stop
     ]

@@ -7,70 +7,55 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from lexent.errors import InputError, LexentError
 from lexent.server.bodies import DocumentBody
-from lexent.server.served import Change, ServedIndex
+from lexent.server.replies import ChangeReply, DocumentReply
+from lexent.server.served import ServedIndex
 from lexent.server.word_attribution import of_document
 from lexent.types import Document
 
-MOST_ERRORS = 1000
+MAX_REPORTED_ERRORS = 1000
 """Rows whose errors are reported; later ones are only counted: a client that does not read yet must not be blocked."""
+_ROW = TypeAdapter(DocumentBody)
 
 
-def got(served: ServedIndex, id: str, *, tokens: bool) -> dict[str, Any]:
-    """A document with its concepts, strongest first, and on wish with its words and their concepts."""
+def got(served: ServedIndex, id: str, *, tokens: bool) -> DocumentReply:
+    """A document with its concepts, strongest first; tokens: also with its words and their concepts."""
     searcher = served.searcher()
     position = searcher.reader.position(id)
     document = searcher.reader.at([position])[0]
-    vector = searcher.document_scorer.documents([position])
-    ids, weights = vector.of(0)
+    ids, weights = searcher.document_scorer.documents([position]).of(0)
     df = searcher.document_scorer.df
     concepts = [
         {"id": concept, "label": searcher.lexicon.label(concept), "weight": weight, "documents": int(df[concept])}
         for concept, weight in sorted(zip(ids.tolist(), weights.tolist(), strict=True), key=lambda one: -one[1])
     ]
-    return {
-        "id": document.id,
-        "title": document.title,
-        "text": document.text,
-        "metadata": document.metadata,
-        "concepts": concepts,
-        "tokens": of_document(served, searcher, position) if tokens else None,
-    }
+    words = of_document(served, searcher, position) if tokens else None
+    return DocumentReply(document.id, document.title, document.text, document.metadata, concepts, words)
 
 
-def document_of(body: DocumentBody) -> Document:
-    """The document of a body, checked."""
-    found = Document(id=body.id, text=body.text, title=body.title, metadata=body.metadata)
-    if not body.id.strip():
-        raise InputError("the id is blank; every document needs an id of its own")
-    if not found.content.strip():
-        raise InputError(f'the document "{body.id}" has neither text nor title; give it some words')
-    return found
-
-
-def added(served: ServedIndex, bodies: list[DocumentBody], *, upsert: bool) -> dict[str, Any]:
+def added(served: ServedIndex, documents: list[DocumentBody], *, upsert: bool) -> ChangeReply:
     """Adds all or none."""
-    if len(bodies) > served.limits.batch:
+    if len(documents) > served.limits.batch:
         raise InputError(
-            f"{len(bodies):,} documents at once; allowed: at most {served.limits.batch:,}; "
+            f"{len(documents):,} documents at once; allowed: at most {served.limits.batch:,}; "
             "for more send rows to documents/bulk"
         )
-    return served.add([document_of(body) for body in bodies], upsert=upsert).to_dict(served.index)
+    return served.add(documents, upsert=upsert)
 
 
-def deleted(served: ServedIndex, ids: list[str]) -> dict[str, Any]:
+def deleted(served: ServedIndex, ids: list[str]) -> ChangeReply:
     """Delete documents by id, all or none."""
     if len(ids) > served.limits.batch:
         raise InputError(f"{len(ids):,} ids at once; allowed: at most {served.limits.batch:,}")
-    return served.delete(ids).to_dict(served.index)
+    return served.delete(ids)
 
 
 @dataclass(slots=True)
 class Bulk:
-    """A stream of rows on its way into an index. Rows are committed some hundreds at a time, and told when they are."""
+    """A stream of rows on its way into an index. Rows are committed in batches; each commit is reported."""
 
     served: ServedIndex
     upsert: bool
@@ -79,15 +64,15 @@ class Bulk:
     replaced: int = 0
     failed: int = 0
     _rows: dict[str, tuple[int, Document]] = field(default_factory=dict)
-    _news: list[dict[str, Any]] = field(default_factory=list)
+    _reports: list[dict[str, Any]] = field(default_factory=list)
 
     async def run(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Reads rows and gives lines of JSON: errors as they are found, a line for each commit, a last one for all."""
-        held, most = b"", self.served.limits.line
+        rest, most = b"", self.served.limits.line
         try:
             async for chunk in chunks:
-                *lines, held = (held + chunk).split(b"\n")
-                if len(held) > most:
+                *lines, rest = (rest + chunk).split(b"\n")
+                if len(rest) > most:
                     raise InputError(
                         f"row {self.lines + len(lines) + 1} is longer than the {most:,} bytes that a row may have"
                     )
@@ -95,19 +80,17 @@ class Bulk:
                     self._take(line)
                     if len(self._rows) >= self.served.limits.batch:
                         await self._commit()
-                for news in self._replies():
-                    yield news
-            self._take(held)
+                yield self._replies()
+            self._take(rest)
             await self._commit()
         except LexentError as error:  # nothing after this row is read; what was committed stays
             self._fail(self.lines + 1, error)
             last = {"done": False, "error": str(error)}
         else:
             last = {"done": True}
-        for news in self._replies():
-            yield news
         counts = {"lines": self.lines, "added": self.added, "replaced": self.replaced, "failed": self.failed}
-        yield orjson.dumps({**last, **counts}) + b"\n"
+        self._reports.append({**last, **counts})
+        yield self._replies()
 
     def _take(self, line: bytes) -> None:
         self.lines += 1
@@ -116,7 +99,7 @@ class Bulk:
         try:
             if len(line) > self.served.limits.line:
                 raise InputError(f"the row has {len(line):,} bytes; allowed: at most {self.served.limits.line:,}")
-            document = document_of(DocumentBody.model_validate(orjson.loads(line)))
+            document = _ROW.validate_python(orjson.loads(line))
             before = self._rows.get(document.id)
             if before is not None and not self.upsert:
                 raise InputError(f'the id "{document.id}" stands already in row {before[0]}; ids must differ')
@@ -134,44 +117,44 @@ class Bulk:
         rows, self._rows = self._rows, {}
         if not rows:
             return
-        change, errors = await self.served.writers.run(lambda: _committed(self.served, rows, upsert=self.upsert))
+        changes, errors = await self.served.writers.run(lambda: _committed(self.served, rows, upsert=self.upsert))
         for number, error in errors:
             self._fail(number, error)
-        self.added += change.added
-        self.replaced += change.replaced
-        through = max(number for number, _ in rows.values())
-        self._news.append({"committed": change.added, "through": through})
+        added = sum(change.added for change in changes)
+        self.added += added
+        self.replaced += sum(change.replaced for change in changes)
+        self._reports.append({"committed": added, "through": max(number for number, _ in rows.values())})
 
     def _fail(self, line: int, error: LexentError) -> None:
         self.failed += 1
-        if self.failed <= MOST_ERRORS:
-            self._news.append({"line": line, "error": str(error)})
+        if self.failed <= MAX_REPORTED_ERRORS:
+            self._reports.append({"line": line, "error": str(error)})
 
-    def _replies(self) -> list[bytes]:
-        news, self._news = self._news, []
-        return [orjson.dumps(one) + b"\n" for one in news]
+    def _replies(self) -> bytes:
+        """A line for each report since the last call."""
+        reports, self._reports = self._reports, []
+        return b"".join(orjson.dumps(report) + b"\n" for report in reports)
 
 
 def _committed(
     served: ServedIndex, rows: dict[str, tuple[int, Document]], *, upsert: bool
-) -> tuple[Change, list[tuple[int, LexentError]]]:
+) -> tuple[list[ChangeReply], list[tuple[int, LexentError]]]:
     """Adds rows together; where that fails, one by one, so that only those at fault are left out."""
     errors: list[tuple[int, LexentError]] = []
     if not upsert:
-        there = served.index.documents.positions(list(rows))
-        for id in there:
+        known = served.index.documents.positions(list(rows))
+        for id in known:
             errors.append((rows[id][0], InputError(f'the index already has a document "{id}"; add with upsert=true')))
-        rows = {id: row for id, row in rows.items() if id not in there}
+        rows = {id: row for id, row in rows.items() if id not in known}
     if not rows:
-        return Change(), errors
+        return [], errors
     try:
-        return served.add([document for _, document in rows.values()], upsert=upsert), errors
+        return [served.add([document for _, document in rows.values()], upsert=upsert)], errors
     except InputError:
-        change = Change()
+        changes = []
         for number, document in rows.values():
             try:
-                one = served.add([document], upsert=upsert)
-                change = Change(added=change.added + one.added, replaced=change.replaced + one.replaced)
+                changes.append(served.add([document], upsert=upsert))
             except InputError as error:
                 errors.append((number, error))
-        return change, errors
+        return changes, errors

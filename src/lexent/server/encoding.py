@@ -8,6 +8,7 @@ threads for every thread that calls it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -55,32 +56,24 @@ class SharedEncoder:
             yield np.zeros(1, np.int64), self._query(texts[0], level, specials)
             return
         for rows in _micro_batches(texts):
-
-            def work(given: list[Any]) -> list[Any]:
-                return [_joined(self._states(own, kind, level, specials)) for own in given]
-
-            yield rows, self.batcher.run([texts[row] for row in rows], work)
+            own = [texts[row] for row in rows]
+            yield rows, self.batcher.call(partial(self._joined_states, own, kind, level, specials))
 
     def batches_with_whole(
         self, texts: Sequence[str], *, kind: Kind, specials: bool = True
     ) -> Iterator[tuple[NDArray[np.int64], States, States]]:
         """As `batches` for tokens, with the pooled state of each text beside."""
-
-        def work(given: list[Any]) -> list[Any]:
-            return [list(batches_with_whole(self.encoder, own, kind=kind, specials=specials)) for own in given]
-
         for rows in _micro_batches(texts):
-            for places, states, whole in self.batcher.run([texts[row] for row in rows], work, urgent=kind == "query"):
+            found = batches_with_whole(self.encoder, [texts[row] for row in rows], kind=kind, specials=specials)
+            parts: list[tuple[NDArray[np.int64], States, States]]
+            parts = self.batcher.call(partial(list, found), urgent=kind == "query")  # encoded in that thread
+            for places, states, whole in parts:
                 yield rows[places], states, whole
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         """The tokens of texts with their places."""
-
-        def work(given: list[Any]) -> list[Any]:
-            return [self.encoder.tokenize(own, kind=kind, specials=specials) for own in given]
-
-        found: list[Tokens] = self.batcher.run(list(texts), work, urgent=kind == "query")
-        return found
+        work = partial(self.encoder.tokenize, texts, kind=kind, specials=specials)
+        return self.batcher.call(work, urgent=kind == "query")
 
     def _query(self, text: str, level: Level, specials: bool) -> States:
         def work(given: list[Any]) -> list[Any]:
@@ -93,6 +86,9 @@ class SharedEncoder:
 
         known = self._known.get_or_make((text, level, specials), make)
         return States(known, np.array([0, len(known)], np.int64))
+
+    def _joined_states(self, texts: Sequence[str], kind: Kind, level: Level, specials: bool) -> States:
+        return _joined(self._states(texts, kind, level, specials))
 
     def _states(self, texts: Sequence[str], kind: Kind, level: Level, specials: bool) -> list[Any]:
         """The states of each text, as tensors of their own."""
@@ -131,8 +127,7 @@ class SharedLexicon(Lexicon):
 
     def whole_codes(self, states: States, *, k: int | None = None) -> RowCodes:
         """The codes of the vectors of whole texts."""
-        found: RowCodes = self._batcher.run(states, lambda given: [self._plain.whole_codes(one, k=k) for one in given])
-        return found
+        return self._batcher.call(lambda: self._plain.whole_codes(states, k=k))
 
     def renamed(self, concepts: Concepts, info: LexiconInfo | None = None) -> Lexicon:
         """The same lexicon with other labels."""

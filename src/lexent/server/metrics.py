@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -23,31 +24,13 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._requests = Counter(
-            "lexent_requests", "Requests answered.", ["route", "method", "status"], registry=self.registry
-        )
-        self._seconds = Histogram(
-            "lexent_request_seconds", "Time to answer.", ["route"], buckets=SECONDS_BUCKETS, registry=self.registry
-        )
+        count, time = partial(Counter, registry=self.registry), partial(Histogram, registry=self.registry)
+        self._requests = count("lexent_requests", "Requests answered.", ["route", "method", "status"])
+        self._seconds = time("lexent_request_seconds", "Time to answer.", ["route"], buckets=SECONDS_BUCKETS)
         self.running = Gauge("lexent_requests_running", "Requests that are being answered.", registry=self.registry)
-        self._batches = Histogram(
-            "lexent_encoded_queries",
-            "Queries that were encoded together.",
-            buckets=BATCH_SIZE_BUCKETS,
-            registry=self.registry,
-        )
-        self._encoding = Histogram(
-            "lexent_encoding_seconds",
-            "Time to encode a batch of queries.",
-            buckets=SECONDS_BUCKETS,
-            registry=self.registry,
-        )
-        self.refreshes = Counter(
-            "lexent_refreshes",
-            "Times that another process's change was taken up.",
-            ["index"],
-            registry=self.registry,
-        )
+        self._batches = time("lexent_encoded_queries", "Queries encoded together.", buckets=BATCH_SIZE_BUCKETS)
+        self._encoding = time("lexent_encoding_seconds", "Time to encode queries.", buckets=SECONDS_BUCKETS)
+        self.refreshes = count("lexent_refreshes", "Times that another process's change was taken up.", ["index"])
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count and time a request."""
@@ -72,15 +55,16 @@ class _Indexes(Collector):
     """Sizes of the indexes, read when metrics are scraped."""
 
     def __init__(self, indexes: IndexRegistry) -> None:
-        self._shelf = indexes
+        self._indexes = indexes
 
     def collect(self) -> Iterable[Metric]:
-        documents = GaugeMetricFamily("lexent_documents", "Documents of an index.", labels=["index"])
-        size = GaugeMetricFamily("lexent_index_bytes", "Bytes of an index on disk.", labels=["index"])
-        generation = GaugeMetricFamily("lexent_generation", "Changes to an index so far.", labels=["index"])
-        for served in self._shelf.served():
+        gauges = {
+            "documents": GaugeMetricFamily("lexent_documents", "Documents of an index.", labels=["index"]),
+            "bytes": GaugeMetricFamily("lexent_index_bytes", "Bytes of an index on disk.", labels=["index"]),
+            "generation": GaugeMetricFamily("lexent_generation", "Changes to an index so far.", labels=["index"]),
+        }
+        for served in self._indexes.served():
             facts = served.index.info()
-            documents.add_metric([served.name], facts["documents"])
-            size.add_metric([served.name], facts["bytes"])
-            generation.add_metric([served.name], facts["generation"])
-        return [documents, size, generation]
+            for name, gauge in gauges.items():
+                gauge.add_metric([served.name], facts[name])
+        return gauges.values()

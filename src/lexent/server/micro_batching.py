@@ -12,8 +12,9 @@ from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 MAX_BATCH_ITEMS = 32
 """Items of one group in a batch, at most."""
 
@@ -36,9 +37,7 @@ class MicroBatcher:
     """One worker thread with three queues: urgent jobs (queries), normal ones, low-priority ones (documents)."""
 
     def __init__(self) -> None:
-        self._urgent: deque[Job] = deque()
-        self._normal: deque[Job] = deque()
-        self._bulk: deque[Job] = deque()
+        self._queues: tuple[deque[Job], ...] = (deque(), deque(), deque())  # urgent, normal, low priority
         self._wake = threading.Condition()
         self._open = True
         self._local = threading.local()
@@ -48,7 +47,7 @@ class MicroBatcher:
     @property
     def waiting(self) -> int:
         """Jobs in all queues."""
-        return len(self._urgent) + len(self._normal) + len(self._bulk)
+        return sum(map(len, self._queues))
 
     @contextmanager
     def low_priority(self) -> Iterator[None]:
@@ -67,10 +66,15 @@ class MicroBatcher:
         with self._wake:
             if not self._open:
                 raise RuntimeError("the server is shutting down")
-            bulk = getattr(self._local, "bulk", False)
-            (self._bulk if bulk else self._urgent if urgent else self._normal).append(job)
+            priority = 2 if getattr(self._local, "bulk", False) else 0 if urgent else 1
+            self._queues[priority].append(job)
             self._wake.notify()
         return job.future.result()
+
+    def call(self, function: Callable[[], T], *, urgent: bool = False) -> T:
+        """The result of a function that is run in the worker thread, in no batch."""
+        found: T = self.run(None, lambda _: [function()], urgent=urgent)
+        return found
 
     def close(self) -> None:
         """Stop the thread after the jobs that wait are done."""
@@ -91,7 +95,7 @@ class MicroBatcher:
 
     def _next(self) -> list[Job]:
         """The first job of the first queue that has any, and the jobs of its group behind it."""
-        queue = self._urgent or self._normal or self._bulk
+        queue = next(filter(None, self._queues))
         jobs = [queue.popleft()]
         if jobs[0].group is not None:
             rest: list[Job] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -19,75 +20,53 @@ log = logging.getLogger("lexent.server")
 
 
 class ServerError(LexentError):
-    """What only a server has to say."""
+    """An error that only a server has."""
 
-    def __init__(
-        self,
-        detail: str,
-        *,
-        status: int,
-        slug: str,
-        retry: float | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> None:
+    def __init__(self, detail: str, *, status: int, slug: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
-        self.http_status = status
-        self.slug = slug
-        self.retry = retry
-        self.headers = headers
+        self.http_status, self.slug, self.headers = status, slug, headers
 
 
 def overloaded(detail: str, *, retry: float = 1.0) -> ServerError:
     """429: too many requests."""
-    return ServerError(f"{detail}; try again in {math.ceil(retry)} s", status=429, slug="overloaded", retry=retry)
+    seconds = math.ceil(retry)
+    headers = {"Retry-After": str(seconds)}
+    return ServerError(f"{detail}; try again in {seconds} s", status=429, slug="overloaded", headers=headers)
 
 
 def starting() -> ServerError:
     """503: the models are still being loaded."""
-    return ServerError(
-        "the server is still loading its models; try again in 1 s, GET /ready says when",
-        status=503,
-        slug="starting",
-        retry=1.0,
-    )
+    detail = "the server is still loading its models; try again in 1 s, GET /ready says when"
+    return ServerError(detail, status=503, slug="starting", headers={"Retry-After": "1"})
 
 
 def too_slow(seconds: float) -> ServerError:
     """504: the request took too long."""
-    return ServerError(
+    detail = (
         f"this took longer than the {seconds:g} s that a request may take; ask for fewer documents, "
-        "or start the server with a higher --max-seconds",
-        status=504,
-        slug="too-slow",
+        "or start the server with a higher --max-seconds"
     )
+    return ServerError(detail, status=504, slug="too-slow")
 
 
-def problem(status: int, detail: str, *, slug: str = "", **more: Any) -> dict[str, Any]:
-    """The body of an answer that says what went wrong."""
-    title = HTTPStatus(status).phrase
+def answer(
+    status: int, detail: str, *, slug: str = "", headers: Mapping[str, str] | None = None, **more: Any
+) -> Response:
+    """A response that says what went wrong."""
     kind = f"urn:lexent:problem:{slug}" if slug else "about:blank"
-    return {"type": kind, "title": title, "status": status, "detail": detail, **more}
-
-
-def answer(body: dict[str, Any], *, retry: float | None = None, headers: dict[str, str] | None = None) -> Response:
-    """The response of a problem."""
-    found = dict(headers or {})
-    if retry is not None:
-        found["Retry-After"] = str(math.ceil(retry))
-    return Response(orjson.dumps(body), status_code=body["status"], media_type=MEDIA, headers=found)
+    body = {"type": kind, "title": HTTPStatus(status).phrase, "status": status, "detail": detail, **more}
+    return Response(orjson.dumps(body), status_code=status, media_type=MEDIA, headers=headers)
 
 
 def of(error: Exception) -> Response:
     """The answer to any error. What is not meant to happen is logged, and its words stay in the log."""
     if isinstance(error, ServerError):
-        return answer(problem(error.http_status, str(error), slug=error.slug), retry=error.retry, headers=error.headers)
+        return answer(error.http_status, str(error), slug=error.slug, headers=error.headers)
     if isinstance(error, LexentError):
-        retry = 1.0 if isinstance(error, LockedError) else None
-        return answer(problem(error.http_status, str(error), slug=_slug(error)), retry=retry)
+        headers = {"Retry-After": "1"} if isinstance(error, LockedError) else None
+        return answer(error.http_status, str(error), slug=_slug(error), headers=headers)
     log.error("unexpected %s", type(error).__name__, exc_info=error)
-    return answer(
-        problem(500, "something went wrong that should not; the server's log has the traceback", slug="unexpected")
-    )
+    return answer(500, "something went wrong that should not; the server's log has the traceback", slug="unexpected")
 
 
 def install(app: FastAPI) -> None:
@@ -98,11 +77,11 @@ def install(app: FastAPI) -> None:
 
     async def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        errors = [{"where": _where(one["loc"]), "message": str(one["msg"])} for one in error.errors()]
+        errors = [{"where": ".".join(map(str, one["loc"])), "message": str(one["msg"])} for one in error.errors()]
         first = errors[0] if errors else {"where": "request", "message": "cannot be read"}
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         detail = f"{first['where']}: {first['message']}{more}; what is allowed: GET /openapi.json"
-        return answer(problem(422, detail, slug="invalid", errors=errors))
+        return answer(422, detail, slug="invalid", errors=errors)
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -113,16 +92,11 @@ def install(app: FastAPI) -> None:
             405: f"{request.method} is not answered at {request.url.path}; what is: GET /openapi.json",
         }
         detail = details.get(error.status_code, f"{error.detail}; what is allowed: GET /openapi.json")
-        return answer(problem(error.status_code, detail), headers=dict(error.headers or {}))
+        return answer(error.status_code, detail, headers=error.headers)
 
-    app.add_exception_handler(LexentError, expected)
-    app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(HTTPException, refused)
-    app.add_exception_handler(Exception, expected)
-
-
-def _where(place: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in place)
+    handlers = {LexentError: expected, RequestValidationError: invalid, HTTPException: refused, Exception: expected}
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)
 
 
 def _slug(error: LexentError) -> str:

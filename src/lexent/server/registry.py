@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lexent.engine import Index
 from lexent.errors import InputError, LexentError, NotFoundError
@@ -18,9 +17,7 @@ from lexent.server.metrics import Metrics
 from lexent.server.micro_batching import MicroBatcher
 from lexent.server.served import ServedIndex
 from lexent.server.settings import Limits
-
-if TYPE_CHECKING:
-    from lexent.lexicon import Lexicon
+from lexent.server.word_attribution import coded_documents
 
 WARM_UP_QUERY = "a first query that compiles the kernels"
 log = logging.getLogger("lexent.server")
@@ -48,7 +45,7 @@ class IndexRegistry:
         self.batcher = MicroBatcher()
         self._given = (encoder, lexicon)
         self._encoders: dict[str, SharedEncoder] = {}
-        self._lexicons: dict[str, Lexicon] = {}
+        self._lexicons: dict[str, SharedLexicon] = {}
         self._served: dict[str, ServedIndex] = {}
         self._refresh_errors: dict[str, str] = {}
         metrics.watch(self)
@@ -71,14 +68,14 @@ class IndexRegistry:
             raise problems.starting()
         return self._served[name]
 
-    def open(self, say: Callable[[str], None] = lambda _: None) -> None:
+    def open(self) -> None:
         """Open and warm up all indexes: models are loaded and kernels compiled when this returns."""
         for name, path in self.paths.items():
-            say(f"opening {name}")
+            log.info("opening %s", name)
             manifest = Manifest.read(path)
             index = Index.open(path, encoder=self._encoder(manifest), lexicon=self._lexicon(manifest))
             served = ServedIndex(name, index, self.batcher, self.limits)
-            say(f"warming {name}")
+            log.info("warming up %s", name)
             self._warm(served)
             self._served[name] = served
         self.ready = True
@@ -102,24 +99,21 @@ class IndexRegistry:
         self.batcher.close()
 
     def _encoder(self, manifest: Manifest) -> SharedEncoder:
-        key = str(self._given[0] or manifest.encoder.source)
-        if key not in self._encoders:
-            loaded = load_encoder(self._given[0] or manifest.encoder.source)
-            self._encoders[key] = SharedEncoder(loaded, self.batcher, observe=self.metrics.encoded)
-        return self._encoders[key]
+        source = self._given[0] or manifest.encoder.source
+        if str(source) not in self._encoders:
+            encoder = load_encoder(source)
+            self._encoders[str(source)] = SharedEncoder(encoder, self.batcher, observe=self.metrics.encoded)
+        return self._encoders[str(source)]
 
-    def _lexicon(self, manifest: Manifest) -> Lexicon:
-        key = str(self._given[1] or manifest.lexicon.source)
-        if key not in self._lexicons:
-            loaded = load_lexicon(self._given[1] or manifest.lexicon.source)
-            self._lexicons[key] = SharedLexicon(loaded, self.batcher)
-        return self._lexicons[key]
+    def _lexicon(self, manifest: Manifest) -> SharedLexicon:
+        source = self._given[1] or manifest.lexicon.source
+        if str(source) not in self._lexicons:
+            self._lexicons[str(source)] = SharedLexicon(load_lexicon(source), self.batcher)
+        return self._lexicons[str(source)]
 
     @staticmethod
     def _warm(served: ServedIndex) -> None:
         """Run once what a first request would otherwise wait for."""
-        from lexent.server.word_attribution import coded_documents
-
         searcher = served.searcher()
         found = searcher.search_many([WARM_UP_QUERY], k=10)[0]
         for hit in found.hits[:1]:

@@ -1,13 +1,33 @@
-"""What is answered, for the OpenAPI document. Answers are written straight to JSON; tests hold them to these shapes."""
+"""The values that requests are answered with. They are written to JSON as they are, and give the OpenAPI document.
+
+Values of the library (contributions, aligned tokens, comparisons) are its own dataclasses.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, dataclass_transform
 
-from pydantic import BaseModel
+from pydantic import ConfigDict
+
+from lexent.explain.alignment import AlignedToken
+from lexent.explain.ranking import Comparison
+from lexent.search.results import AddedConcept, QueryConcept
+from lexent.types import Contribution, TokenShare
 
 
-class Problem(BaseModel):
+@dataclass_transform(frozen_default=True)
+class Reply:
+    """A reply, or a part of one: a frozen dataclass whose doc lines describe its fields in the OpenAPI document."""
+
+    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+
+
+class Problem(Reply):
     """Every error, as RFC 9457 has it."""
 
     type: str
@@ -19,75 +39,36 @@ class Problem(BaseModel):
     """422 only: each place of the request that cannot be used."""
 
 
-class NamedConcept(BaseModel):
-    """A concept and its label."""
-
-    id: int
-    label: str
+# --- search --------------------------------------------------------------------------------------------------------
 
 
-class WeighedConcept(NamedConcept):
+class WeighedConcept(QueryConcept, Reply):
     """A concept of a query and its weight."""
 
-    weight: float
 
-
-class AddedConcept(WeighedConcept):
-    """A concept that relevance feedback added to a query."""
-
-    own: float
-    documents: list[str]
-
-
-class Contribution(BaseModel):
-    """value = query * document."""
-
-    concept: int
-    label: str
-    query: float
-    document: float
-    value: float
-
-
-class Piece(BaseModel):
-    """A token, and the word that it is a piece of; places count from the start of title, a space, text."""
-
-    token: str
-    word: str
-    start: int
-    stop: int
-
-
-class AlignedToken(BaseModel):
-    """A token of the query and the document's token that is most like it."""
-
-    kind: str
-    query: Piece
-    weight: float
-    document: Piece | None
-    value: float
-    concepts: list[Contribution]
-    rest: float
-    left_out: int
-
-
-class Hit(BaseModel):
-    """A document that was found."""
+class RankedDocument(Reply):
+    """A document that a system found."""
 
     rank: int
     id: str
     score: float
     title: str
+    metadata: Mapping[str, Any]
+
+
+class Hit(RankedDocument):
+    """A document that was found."""
+
     text: str
-    metadata: dict[str, Any]
     contributions: list[Contribution] | None = None
     """Strongest first; with the rest they sum to the score."""
     rest: float | None = None
+    """The sum of the contributions that were left out."""
     alignment: list[AlignedToken] | None = None
     """For recipes that match tokens; the values sum to the score too."""
 
 
-class SearchReply(BaseModel):
+class SearchReply(Reply):
     """The reply to a search."""
 
     query: str
@@ -96,35 +77,19 @@ class SearchReply(BaseModel):
     concepts: list[WeighedConcept]
     """What the query was searched by, strongest first, after idf and steering."""
     added: list[AddedConcept]
+    """Concepts whose weights relevance feedback changed, strongest first."""
     hits: list[Hit]
     generation: int
     """Of the index; it counts the changes."""
     took_ms: float
 
 
-class TokenShare(BaseModel):
-    """The share of a concept that a token raised."""
-
-    token: str
-    start: int
-    stop: int
-    share: float
-
-
-class Shares(BaseModel):
+class Shares(Reply):
     """The tokens of a text that raised a concept."""
 
     pooled: float
-    tokens: list[TokenShare]
-
-
-class ConceptTokens(BaseModel):
-    """The words behind a concept, on both sides of a hit; places count from the start of title, a space, text."""
-
-    concept: int
-    label: str
-    query: Shares
-    document: Shares
+    """The value of the concept after pooling: the sum of the shares."""
+    tokens: Sequence[TokenShare]
 
 
 class ConceptShares(Shares):
@@ -134,100 +99,90 @@ class ConceptShares(Shares):
     label: str
 
 
-class DocumentWords(BaseModel):
+class ConceptTokens(Reply):
+    """The words behind a concept, on both sides of a hit; places count from the start of title, a space, text."""
+
+    concept: int
+    label: str
+    query: Shares
+    document: Shares
+
+
+class DocumentWords(Reply):
     """The words behind the concepts of a document."""
 
     id: str
     concepts: list[ConceptShares]
 
 
-class Difference(BaseModel):
-    """What a concept adds to two documents."""
-
-    concept: int
-    label: str
-    query: float
-    document: float
-    other: float
-    value: float
-
-
-class Comparison(BaseModel):
-    """A document that ranks higher, and why."""
-
-    rank: int
-    id: str
-    title: str
-    score: float
-    gap: float
-    differences: list[Difference]
-
-
-class ExplainReply(BaseModel):
-    """The reply to an explanation."""
-
-    query: str
-    id: str
-    title: str
-    rank: int | None
-    found: int
-    score: float
-    contributions: list[Contribution]
-    rest: float
-    missing: list[WeighedConcept]
-    above: Comparison | None
-    best: Comparison | None
-    tokens: list[ConceptTokens]
-    alignment: list[AlignedToken] | None = None
-
-
-class WordsReply(BaseModel):
+class WordsReply(Reply):
     """The words behind the concepts of a query and of documents."""
 
     query: list[ConceptShares]
     documents: list[DocumentWords]
 
 
-class RankedDocument(BaseModel):
-    """A document that a system found."""
+class ExplainReply(Reply):
+    """The reply to an explanation."""
 
-    rank: int
+    query: str
     id: str
-    score: float
     title: str
-    metadata: dict[str, Any]
+    rank: int | None
+    """From 1; null where the document shares no concept with the query."""
+    found: int
+    """How many documents share a concept with the query."""
+    score: float
+    contributions: list[Contribution]
+    rest: float
+    missing: list[WeighedConcept]
+    """Concepts of the query that the document lacks, strongest first."""
+    above: Comparison | None
+    """The document one rank higher."""
+    best: Comparison | None
+    """The top hit; null for the top hit itself."""
+    tokens: list[ConceptTokens]
+    alignment: list[AlignedToken] | None = None
+    """For recipes that match tokens."""
 
 
-class System(BaseModel):
+class System(Reply):
     """A system and its hits."""
 
     name: str
     kind: str
     about: str
     hits: list[RankedDocument]
-    missing: str | None = None
-    """Why there are no hits, and what to do; null where the system could be asked."""
     took_ms: float
+    missing: str | None = None
+    """Why there are no hits, and what to do; null where the system has an answer."""
 
 
-class CompareReply(BaseModel):
+class CompareReply(Reply):
     """The reply to a comparison."""
 
     query: str
     systems: list[System]
 
 
-class ConceptRow(NamedConcept):
+# --- concepts ------------------------------------------------------------------------------------------------------
+
+
+class ConceptRow(Reply):
     """A concept as one row of a list."""
 
+    id: int
+    label: str
     category: str
     frequency: float
-    documents: int
+    """Share of the texts of the naming pass in which it is active."""
     source: str
     """Who named it: "" for the words that raise it, "user", or a language model."""
+    documents: int
+    """Documents of the index that have it."""
 
 
-class ConceptsReply(BaseModel):
+class ConceptsReply(Reply):
     """A page of concepts."""
 
     lexicon: str
@@ -240,22 +195,24 @@ class ConceptReply(ConceptRow):
     """The details of a concept."""
 
     plain: str
+    """The label made from words, where another was given."""
     lexicon: str
-    examples: list[str]
+    examples: Sequence[str]
+    """Short contexts, the word that raised it in [brackets]."""
     neighbours: list[dict[str, Any]]
     together: list[dict[str, Any]]
     histogram: dict[str, Any]
     top_documents: list[dict[str, Any]]
 
 
-class QuantilesReply(BaseModel):
+class QuantilesReply(Reply):
     """Examples of a concept from its strongest to its weakest documents."""
 
     concept: int
     examples: list[dict[str, Any]]
 
 
-class LexiconReply(BaseModel):
+class LexiconReply(Reply):
     """A lexicon as an index uses it."""
 
     name: str
@@ -263,23 +220,28 @@ class LexiconReply(BaseModel):
     encoder: str
     concepts: int
     live: int
+    """Concepts that a document has."""
     categories: dict[str, int]
     ranks: list[int]
     documents: list[int]
+    """How many documents have the concept of each of the ranks."""
 
 
-class DocumentReply(BaseModel):
+# --- indexes and documents -----------------------------------------------------------------------------------------
+
+
+class DocumentReply(Reply):
     """A document with its concepts."""
 
     id: str
     title: str
     text: str
-    metadata: dict[str, Any]
+    metadata: Mapping[str, Any]
     concepts: list[dict[str, Any]]
     tokens: list[dict[str, Any]] | None = None
 
 
-class IndexReply(BaseModel):
+class IndexReply(Reply):
     """An index that is served."""
 
     name: str
@@ -289,7 +251,7 @@ class IndexReply(BaseModel):
     generation: int
 
 
-class IndexesReply(BaseModel):
+class IndexesReply(Reply):
     """All indexes that are served."""
 
     indexes: list[IndexReply]
@@ -297,17 +259,17 @@ class IndexesReply(BaseModel):
     writable: bool
 
 
-class ChangeReply(BaseModel):
+class ChangeReply(Reply):
     """What a change did."""
 
+    documents: int
+    generation: int
     added: int = 0
     replaced: int = 0
     deleted: int = 0
-    documents: int
-    generation: int
 
 
-class StateReply(BaseModel):
+class StateReply(Reply):
     """The state of the server."""
 
     status: str

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from time import perf_counter
-from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexent.server import problems
 from lexent.server.files import POLICY
 from lexent.server.metrics import Metrics
 from lexent.server.problems import ServerError
 from lexent.server.settings import READ_KEY, WRITE_KEY, Settings
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 KEY_PATHS = ("/v1/", "/metrics", "/openapi.json")
 """Paths that need a key where the server has one. The page's files hold no data and need none."""
@@ -34,18 +28,10 @@ SECURITY_HEADERS = [
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
-class TooLargeError(ServerError):
-    """The body of a request is larger than the limit."""
-
-    def __init__(self, most: int) -> None:
-        detail = f"the body is larger than {most:,} bytes; send less, or rows to documents/bulk"
-        super().__init__(detail, status=413, slug="too-large")
-
-
 class RequestGuard:
     """The outermost middleware of the app."""
 
-    def __init__(self, app: App, *, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, settings: Settings, metrics: Metrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -128,12 +114,11 @@ class RequestGuard:
     # --- body size ---------------------------------------------------------------------------------------------
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        most = self._settings.limits.body
         if scope["path"].endswith(STREAMED_PATH):
             return receive
         for name, value in scope["headers"]:
-            if name == b"content-length" and value.isdigit() and int(value) > most:
-                raise TooLargeError(most)
+            if name == b"content-length" and value.isdigit():
+                self._check_size(int(value))
         seen = 0
 
         async def receiving() -> Message:
@@ -141,11 +126,16 @@ class RequestGuard:
             message = await receive()
             if message["type"] == "http.request":
                 seen += len(message.get("body", b""))
-                if seen > most:
-                    raise TooLargeError(most)
+                self._check_size(seen)
             return message
 
         return receiving
+
+    def _check_size(self, size: int) -> None:
+        most = self._settings.limits.body
+        if size > most:
+            detail = f"the body is larger than {most:,} bytes; send less, or rows to documents/bulk"
+            raise ServerError(detail, status=413, slug="too-large")
 
 
 def _key(headers: dict[bytes, bytes]) -> bytes | None:

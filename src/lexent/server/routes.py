@@ -13,10 +13,12 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from lexent.artifact import lexent_version
-from lexent.server import compare, concepts, documents, metrics, problems, replies, searching, word_attribution
+from lexent.lexicon.concepts import Category
+from lexent.server import concepts, documents, metrics, problems, replies, searching, word_attribution
 from lexent.server.bodies import AddBody, CompareBody, ExplainBody, LabelBody, SearchBody, WordsBody
 from lexent.server.problems import ServerError
 from lexent.server.registry import IndexRegistry
+from lexent.server.replies import IndexesReply, StateReply
 from lexent.server.served import ServedIndex
 from lexent.server.settings import Settings
 from lexent.server.workers import Workers
@@ -48,9 +50,8 @@ WRITE_STATUSES = {
 }
 
 
-def _errors(*more: dict[int, str]) -> dict[int | str, dict[str, Any]]:
-    found = {status: text for statuses in (STATUSES, *more) for status, text in statuses.items()}
-    return {status: {**PROBLEM, "description": text} for status, text in found.items()}
+def _errors(statuses: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+    return {status: {**PROBLEM, "description": text} for status, text in statuses.items()}
 
 
 class StrictRequest(Request):
@@ -110,17 +111,17 @@ def state_router(registry: IndexRegistry, counts: metrics.Metrics) -> APIRouter:
     """Whether the server is alive and ready, and what it counts."""
     routes = APIRouter(tags=["server"])
 
-    @routes.get("/health", response_model=replies.StateReply)
+    @routes.get("/health", response_model=StateReply)
     async def health() -> Response:
         """Whether the process answers, and whether it is ready too."""
-        return Json({"status": "ok", "version": lexent_version(), "ready": registry.ready})
+        return Json(StateReply("ok", lexent_version(), registry.ready))
 
-    @routes.get("/ready", response_model=replies.StateReply, responses={503: {**PROBLEM, "description": "Not yet."}})
+    @routes.get("/ready", response_model=StateReply, responses={503: {**PROBLEM, "description": "Not yet."}})
     async def ready() -> Response:
         """Whether models are loaded and kernels compiled; 503 until then."""
         if not registry.ready:
             raise problems.starting()
-        return Json({"status": "ready", "version": lexent_version(), "ready": True})
+        return Json(StateReply("ready", lexent_version(), ready=True))
 
     @routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def metrics_text() -> Response:
@@ -132,110 +133,102 @@ def state_router(registry: IndexRegistry, counts: metrics.Metrics) -> APIRouter:
 
 def api_router(registry: IndexRegistry, settings: Settings, workers: Workers) -> APIRouter:
     """The routes under /v1."""
-    routes = APIRouter(prefix="/v1", route_class=StrictRoute, responses=_errors())
-    changes: dict[str, Any] = {"response_model": replies.ChangeReply, "responses": _errors(WRITE_STATUSES)}
+    routes = APIRouter(prefix="/v1", route_class=StrictRoute, responses=_errors(STATUSES))
+    write_errors = _errors({**STATUSES, **WRITE_STATUSES})
 
-    async def ask(index: str, work: Callable[[ServedIndex], Any]) -> Response:
+    async def read(index: str, work: Callable[..., Any], *given: Any, **named: Any) -> Response:
         served = registry.get(index)
-        return await workers.run(lambda: Json(work(served)))
+        return await workers.run(lambda: Json(work(served, *given, **named)))
 
-    async def change(index: str, work: Callable[[ServedIndex], Any]) -> Response:
+    async def write(index: str, work: Callable[..., Any], *given: Any, **named: Any) -> Response:
         served = registry.get(index)
-        return await served.writers.run(lambda: Json(work(served)))
+        return await served.writers.run(lambda: Json(work(served, *given, **named)))
 
-    @routes.get("/indexes", response_model=replies.IndexesReply, tags=["indexes"])
+    @routes.get("/indexes", response_model=IndexesReply, tags=["indexes"])
     async def indexes() -> Response:
         """The indexes that are served here."""
-        rows = [
-            {
-                "name": served.name,
-                "documents": len(served.index),
-                "concepts": served.index.manifest.lexicon.size,
-                "recipe": served.index.manifest.recipe,
-                "generation": served.index.manifest.generation,
-            }
-            for served in (registry.get(name) for name in registry.paths)
-        ]
-        return Json({"indexes": rows, "default": registry.default, "writable": not settings.read_only})
+        rows = [registry.get(name).summary() for name in registry.paths]
+        return Json(IndexesReply(rows, registry.default, writable=not settings.read_only))
 
     @routes.get("/indexes/{index}", tags=["indexes"])
     async def stats(index: IndexName) -> Response:
         """What an index holds and what it was made with."""
-        return await ask(index, ServedIndex.stats)
+        return await read(index, ServedIndex.stats)
 
     @routes.post("/indexes/{index}/search", response_model=replies.SearchReply, tags=["search"])
     async def search(index: IndexName, body: SearchBody) -> Response:
         """The best documents for a query, each with the named contributions that its score is the sum of."""
-        return await ask(index, lambda served: searching.search(served, body))
+        return await read(index, searching.search, body)
 
     @routes.post("/indexes/{index}/explain", response_model=replies.ExplainReply, tags=["search"])
     async def explain(index: IndexName, body: ExplainBody) -> Response:
         """Where a document stands for a query, and why not higher."""
-        return await ask(index, lambda served: searching.explain(served, body))
+        return await read(index, searching.explain, body)
 
     @routes.post("/indexes/{index}/words", response_model=replies.WordsReply, tags=["search"])
     async def words_of(index: IndexName, body: WordsBody) -> Response:
         """Which words of the query and of some hits raised each concept. Encodes the documents again."""
-        return await ask(index, lambda served: word_attribution.of_hits(served, body))
+        return await read(index, word_attribution.of_hits, body)
 
     @routes.post("/indexes/{index}/compare", response_model=replies.CompareReply, tags=["search"])
     async def compared(index: IndexName, body: CompareBody) -> Response:
         """The same query by concepts, by dense vectors and by words."""
-        return await ask(index, lambda served: compare.compare(served, body))
+        return await read(index, searching.compare, body)
 
     @routes.get("/indexes/{index}/lexicon", response_model=replies.LexiconReply, tags=["concepts"])
     async def lexicon(index: IndexName) -> Response:
         """The lexicon as this index uses it, with the curve of ranks and frequencies."""
-        return await ask(index, concepts.lexicon)
+        return await read(index, concepts.lexicon)
 
     @routes.get("/indexes/{index}/concepts", response_model=replies.ConceptsReply, tags=["concepts"])
     async def listed(
         index: IndexName,
         find: Annotated[str, Query(max_length=200, description="Words to look for in names, best match first.")] = "",
-        category: Annotated[concepts.Category | None, Query(description="Only one kind.")] = None,
+        category: Annotated[Category | None, Query(description="Only one kind.")] = None,
         sort: concepts.Sort = "documents",
         live: Annotated[bool, Query(description="Only concepts that a document has.")] = False,
         limit: Limit = 50,
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> Response:
         """Concepts, a page at a time."""
-
-        def work(served: ServedIndex) -> Any:
-            return concepts.listed(served, find=find, category=category, sort=sort, live=live, limit=limit, page=page)
-
-        return await ask(index, work)
+        how = {"find": find, "category": category, "sort": sort, "live": live, "limit": limit, "page": page}
+        return await read(index, concepts.listed, **how)
 
     @routes.get("/indexes/{index}/concepts/{concept}", response_model=replies.ConceptReply, tags=["concepts"])
     async def concept_of(index: IndexName, concept: ConceptName, limit: Limit = 10) -> Response:
         """A concept: name, kind, histogram, neighbours, what stands beside it, and the documents with most of it."""
-        return await ask(index, lambda served: concepts.shown(served, concept, limit=limit))
+        return await read(index, concepts.shown, concept, limit=limit)
 
     @routes.get(
         "/indexes/{index}/concepts/{concept}/examples", response_model=replies.QuantilesReply, tags=["concepts"]
     )
     async def examples(index: IndexName, concept: ConceptName) -> Response:
         """Documents from the strongest to the weakest, with the words that raised the concept. Encodes them again."""
-        return await ask(index, lambda served: concepts.quantiles(served, concept))
+        return await read(index, concepts.quantiles, concept)
 
-    @routes.put(
-        "/indexes/{index}/concepts/{concept}/label",
-        response_model=replies.ConceptReply,
-        responses=_errors(WRITE_STATUSES),
-        tags=["concepts"],
-    )
+    label: dict[str, Any] = {
+        "path": "/indexes/{index}/concepts/{concept}/label",
+        "response_model": replies.ConceptReply,
+        "responses": write_errors,
+        "tags": ["concepts"],
+    }
+
+    @routes.put(**label)
     async def rename(index: IndexName, concept: ConceptName, body: LabelBody) -> Response:
         """Gives a concept your name for it, kept beside the index."""
-        return await change(index, lambda served: _renamed(served, concept, body.label))
+        return await write(index, concepts.renamed, concept, body.label)
 
-    @routes.delete(
-        "/indexes/{index}/concepts/{concept}/label",
-        response_model=replies.ConceptReply,
-        responses=_errors(WRITE_STATUSES),
-        tags=["concepts"],
-    )
+    @routes.delete(**label)
     async def unname(index: IndexName, concept: ConceptName) -> Response:
         """Gives a concept back the lexicon's own name."""
-        return await change(index, lambda served: _renamed(served, concept, None))
+        return await write(index, concepts.renamed, concept, None)
+
+    change: dict[str, Any] = {
+        "path": "/indexes/{index}/documents",
+        "response_model": replies.ChangeReply,
+        "responses": write_errors,
+        "tags": ["documents"],
+    }
 
     @routes.get("/indexes/{index}/documents", response_model=replies.DocumentReply, tags=["documents"])
     async def document(
@@ -244,17 +237,17 @@ def api_router(registry: IndexRegistry, settings: Settings, workers: Workers) ->
         tokens: Annotated[bool, Query(description="Also its words with their concepts: encodes it again.")] = False,
     ) -> Response:
         """A document with its concepts."""
-        return await ask(index, lambda served: documents.got(served, id, tokens=tokens))
+        return await read(index, documents.got, id, tokens=tokens)
 
-    @routes.post("/indexes/{index}/documents", tags=["documents"], **changes)
+    @routes.post(**change)
     async def add(index: IndexName, body: AddBody) -> Response:
         """Adds documents, all of them or none. They are on the disk when this is answered."""
-        return await change(index, lambda served: documents.added(served, body.documents, upsert=body.upsert))
+        return await write(index, documents.added, body.documents, upsert=body.upsert)
 
-    @routes.delete("/indexes/{index}/documents", tags=["documents"], **changes)
+    @routes.delete(**change)
     async def delete(index: IndexName, id: Annotated[list[str], Query(min_length=1)]) -> Response:
         """Deletes documents by id, all of them or none."""
-        return await change(index, lambda served: documents.deleted(served, id))
+        return await write(index, documents.deleted, id)
 
     @routes.post(
         "/indexes/{index}/documents/bulk",
@@ -276,9 +269,3 @@ def api_router(registry: IndexRegistry, settings: Settings, workers: Workers) ->
         return Stream(documents.Bulk(served, upsert=upsert).run(request.stream()))
 
     return routes
-
-
-def _renamed(served: ServedIndex, concept: str, label: str | None) -> dict[str, Any]:
-    number = served.index.lexicon.resolve(concept).id
-    served.rename(number, label)
-    return concepts.shown(served, str(number), limit=10)

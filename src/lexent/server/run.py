@@ -1,17 +1,15 @@
-"""Listening: a socket, the quickest event loop there is, and an end without losing what is on its way."""
+"""Runs a server: its socket, its event loop, and its end without losing requests that are being answered."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
-import importlib.util
 import logging
 import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 
@@ -23,13 +21,13 @@ from lexent.server.settings import Settings
 MAX_PORTS_TRIED = 20
 """Ports that are tried where the usual one is taken."""
 SHUTDOWN_SECONDS = 30
-"""Seconds that requests have to end once the server is told to stop."""
+"""Seconds that requests have to end once the server is stopped."""
 SWITCH_INTERVAL_SECONDS = 0.0005
 """Seconds that a thread may hold the interpreter while another waits: the event loop must not wait for a search."""
 
 
 def listen(host: str, port: int, *, others: bool) -> socket.socket:
-    """A socket at that port; where it is taken and others will do, at the next free one."""
+    """A socket at that port; others: at the next free one, where it is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for number in range(port, port + (MAX_PORTS_TRIED if others and port else 1)):
         made = socket.socket(family, socket.SOCK_STREAM)
@@ -41,9 +39,8 @@ def listen(host: str, port: int, *, others: bool) -> socket.socket:
             made.close()
             if error.errno == errno.EADDRINUSE:
                 continue
-            raise InputError(
-                f"cannot listen at {host}:{number}: {error.strerror}; choose another --host or --port"
-            ) from (error)
+            reason = f"cannot listen at {host}:{number}: {error.strerror}"
+            raise InputError(f"{reason}; choose another --host or --port") from error
         return made
     raise InputError(f"port {port} at {host} is taken; choose another: --port {port + 1}")
 
@@ -54,12 +51,6 @@ def address(settings: Settings, made: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{made.getsockname()[1]}"
 
 
-def few_arenas() -> None:
-    """Two heaps in all: the C library makes up to eight a core, and what a thread frees stays in its own."""
-    with suppress(OSError, AttributeError):  # other systems have other C libraries
-        ctypes.CDLL("libc.so.6").mallopt(-8, 2)  # M_ARENA_MAX
-
-
 def run(
     paths: Sequence[Path],
     settings: Settings,
@@ -67,36 +58,36 @@ def run(
     *,
     encoder: EncoderLike = None,
     lexicon: LexiconLike = None,
-    say: Callable[[str], None],
     ready: Callable[[], None],
 ) -> None:
-    """Serves until it is told to stop; an index or model that cannot be opened ends it with its error."""
-    trouble: list[BaseException] = []
+    """Serves until it is stopped; an index or model that cannot be opened ends it with its error."""
+    errors: list[BaseException] = []
 
     def failed(error: BaseException) -> None:
-        trouble.append(error)
+        errors.append(error)
         server.should_exit = True
 
-    app = make(paths, settings, encoder=encoder, lexicon=lexicon, say=say, ready=ready, failed=failed)
-    config: dict[str, Any] = {
-        "loop": "uvloop" if importlib.util.find_spec("uvloop") else "asyncio",
-        "http": "httptools" if importlib.util.find_spec("httptools") else "h11",
-        "ws": "none",
-        "access_log": False,
-        "log_config": None,
-        "server_header": False,
-        "date_header": False,
-        "timeout_keep_alive": 30,
-        "timeout_graceful_shutdown": SHUTDOWN_SECONDS,
-    }
+    app = make(paths, settings, encoder=encoder, lexicon=lexicon, ready=ready, failed=failed)
+    config = uvicorn.Config(
+        app,
+        ws="none",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    server = uvicorn.Server(uvicorn.Config(app, **config))
-    few_arenas()
+    server = uvicorn.Server(config)
+    # Two heaps in all: the C library makes up to eight a core, and what a thread frees stays in its own.
+    with suppress(OSError, AttributeError):  # other systems have other C libraries
+        ctypes.CDLL("libc.so.6").mallopt(-8, 2)  # M_ARENA_MAX
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         server.run(sockets=[made])
     finally:
         sys.setswitchinterval(before)
-    if trouble:
-        raise trouble[0]
+    if errors:
+        raise errors[0]

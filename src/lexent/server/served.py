@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -14,6 +13,7 @@ from lexent.bounded_cache import BoundedCache
 from lexent.engine import Index
 from lexent.search.searcher import Searcher
 from lexent.server.micro_batching import MicroBatcher
+from lexent.server.replies import ChangeReply, IndexReply
 from lexent.server.settings import Limits
 from lexent.server.workers import Workers
 from lexent.types import Document
@@ -22,20 +22,6 @@ MAX_CACHED_SEARCHERS = 4
 """Searchers with other settings that are cached; each may hold a copy of the posting lists."""
 MAX_CACHED_ANSWERS = 256
 """Answers about concepts, and coded documents, that are cached for one generation of the index."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """How many documents a change added, replaced and deleted."""
-
-    added: int = 0
-    replaced: int = 0
-    deleted: int = 0
-
-    def to_dict(self, index: Index) -> dict[str, Any]:
-        """The values as a dict, for JSON."""
-        counts = {"added": self.added, "replaced": self.replaced, "deleted": self.deleted}
-        return {**counts, "documents": len(index), "generation": index.manifest.generation}
 
 
 class ServedIndex:
@@ -69,25 +55,27 @@ class ServedIndex:
             self._clear_caches()
         return changed
 
+    def summary(self) -> IndexReply:
+        """The index as one row of a list."""
+        manifest = self.index.manifest
+        return IndexReply(self.name, len(self.index), manifest.lexicon.size, manifest.recipe, manifest.generation)
+
     def stats(self) -> dict[str, Any]:
         """Facts about the index."""
         return {"name": self.name, **self.index.info(), "path": self.index.path.name}
 
     # --- change, in the writer thread --------------------------------------------------------------------------
 
-    def add(self, documents: Sequence[Document], *, upsert: bool) -> Change:
+    def add(self, documents: Sequence[Document], *, upsert: bool) -> ChangeReply:
         """Add documents, all or none; they are durable when this returns."""
         before = len(self.index)
         with self.batcher.low_priority():
             count = self.index.add(documents, upsert=upsert)
-        self._clear_caches()
-        return Change(added=count, replaced=before + count - len(self.index))
+        return self._changed(added=count, replaced=before + count - len(self.index))
 
-    def delete(self, ids: Iterable[str]) -> Change:
+    def delete(self, ids: Iterable[str]) -> ChangeReply:
         """Delete documents by id, all or none."""
-        count = self.index.delete(ids)
-        self._clear_caches()
-        return Change(deleted=count)
+        return self._changed(deleted=self.index.delete(ids))
 
     def rename(self, concept: int, label: str | None) -> None:
         """Give a concept the user's label; None restores the lexicon's."""
@@ -98,6 +86,10 @@ class ServedIndex:
         """Finish the changes that wait, and close the index."""
         self.writers.close()
         self.index.close()
+
+    def _changed(self, **counts: int) -> ChangeReply:
+        self._clear_caches()
+        return ChangeReply(len(self.index), self.index.manifest.generation, **counts)
 
     def _clear_caches(self) -> None:
         self.cache.clear()

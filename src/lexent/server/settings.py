@@ -1,4 +1,4 @@
-"""How a server is set up: where it listens, who may ask, and how much one may ask for."""
+"""Settings of a server: the address it listens at, API keys, and limits of requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Access = Literal["none", "read", "write"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may ask for, and how many may be asked at once."""
+    """What one request may hold, and how many requests are answered at once."""
 
     body: int = 16_000_000
     """Bytes of a request's body; a bulk add is a stream and has --max-line instead."""
@@ -48,10 +48,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Who may read and who may change. Without any key, everyone who reaches the server may do both."""
+    """API keys. Without any, everyone who reaches the server may read and change."""
 
     write: str | None = field(default=None, repr=False)
+    """The key that may read and change."""
     read: str | None = field(default=None, repr=False)
+    """The key that may only read."""
 
     def __post_init__(self) -> None:
         for name, key in ((WRITE_KEY, self.write), (READ_KEY, self.read)):
@@ -78,20 +80,24 @@ class Keys:
         """What a key opens. Both comparisons are always made, and each takes the same time whatever was given."""
         if not self.any:
             return "write"
-        asked = given or b""
-        writes = self.write is not None and compare_digest(asked, self.write.encode())
-        reads = self.read is not None and compare_digest(asked, self.read.encode())
+        key = given or b""
+        writes = self.write is not None and compare_digest(key, self.write.encode())
+        reads = self.read is not None and compare_digest(key, self.read.encode())
         return "write" if writes else "read" if reads else "none"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that a server is told."""
+    """The settings of a server."""
 
     host: str = "127.0.0.1"
+    """The address to listen at; beyond this machine a key is needed."""
     port: int = 7777
+    """The port to listen at."""
     keys: Keys = field(default_factory=Keys)
+    """Who may read and who may change."""
     limits: Limits = field(default_factory=Limits)
+    """What one request may hold."""
     read_only: bool = False
     """Refuse all changes, whatever the key."""
     refresh: float = 1.0
