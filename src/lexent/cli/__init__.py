@@ -1,4 +1,4 @@
-"""The command line: one file a verb."""
+"""The command line: one file a verb or family of verbs."""
 
 from lexent.cli.app import app, main
 

@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from lexent.cli.adapt.app import adapt
-from lexent.cli.add import add
 from lexent.cli.analyse import analyse
-from lexent.cli.compact import compact
+from lexent.cli.change import add, compact, delete, retune
 from lexent.cli.concepts.app import concepts
-from lexent.cli.delete import delete
 from lexent.cli.demo import demo
 from lexent.cli.doctor import doctor
 from lexent.cli.eval import evaluate
@@ -21,15 +19,14 @@ from lexent.cli.faithfulness import faithfulness
 from lexent.cli.fidelity import fidelity
 from lexent.cli.fuse import fuse
 from lexent.cli.index import index
-from lexent.cli.info import info
-from lexent.cli.limit import make
+from lexent.cli.info import info, verify
+from lexent.cli.limit import limit
+from lexent.cli.option_groups import add_commands, command_group
 from lexent.cli.reproduce import reproduce
-from lexent.cli.retune import retune
 from lexent.cli.search import search
 from lexent.cli.serve import serve
 from lexent.cli.train.app import train
 from lexent.cli.tune import tune
-from lexent.cli.verify import verify
 
 app = typer.Typer(
     name="lexent",
@@ -39,29 +36,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Begin with: lexent demo",
 )
-app.command("demo")(demo)
-app.command("index")(index)
-app.command("add")(add)
-app.command("delete")(delete)
-app.command("compact")(compact)
-app.command("retune")(retune)
-app.command("search")(search)
-app.command("explain")(explain)
-app.command("serve")(serve)
+add_commands(
+    app, demo=demo, index=index, add=add, delete=delete, compact=compact, retune=retune, search=search, explain=explain,
+    serve=serve, eval=evaluate, fuse=fuse, analyse=analyse, fidelity=fidelity, faithfulness=faithfulness,
+    reproduce=reproduce, tune=tune, train=train, info=info, verify=verify, doctor=doctor,
+)  # fmt: skip
 app.add_typer(concepts, name="concepts")
 app.add_typer(adapt, name="adapt")
-app.command("eval")(evaluate)
-app.command("fuse")(fuse)
-app.command("analyse")(analyse)
-app.command("fidelity")(fidelity)
-app.command("faithfulness")(faithfulness)
-app.command("reproduce")(reproduce)
-app.command("tune")(tune)
-app.add_typer(make, name="make")
-app.command("train")(train)
-app.command("info")(info)
-app.command("verify")(verify)
-app.command("doctor")(doctor)
+app.add_typer(command_group("Make test collections.", limit=limit), name="make")
 
 
 @app.callback(invoke_without_command=True)

@@ -1,21 +1,48 @@
-"""Where words go: data to stdout, talk to stderr. Colours on a terminal, plain text elsewhere."""
+"""Results go to stdout, messages to stderr. Colours on a terminal, plain text elsewhere."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    Line = Text | str
 SILENT = ("0", "no", "off", "false")
 
 
-def talks() -> bool:
-    """Whether progress and hints are wanted: LEXENT_PROGRESS=0 silences them."""
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command prints: its data with --json, else lines for people."""
+
+    data: Any
+    """A value for JSON, or an object with `to_json`."""
+    lines: Iterable[Line]
+    """Made only where they are printed."""
+    next: Iterable[str] = ()
+    """Commands to type next."""
+    notes: Iterable[Line] = ()
+    """Messages between the lines and the next commands."""
+
+    def print(self, *, json: bool) -> None:
+        """Print it."""
+        if json:
+            show_json(self.data.to_json() if hasattr(self.data, "to_json") else self.data)
+            return
+        show(*self.lines)
+        for note in self.notes:
+            say(note)
+        say_next(*self.next)
+
+
+def is_verbose() -> bool:
+    """Whether to show progress and hints: LEXENT_PROGRESS=0 turns them off."""
     return os.environ.get("LEXENT_PROGRESS", "1").strip().lower() not in SILENT
 
 
@@ -35,7 +62,7 @@ def _console(*, stderr: bool) -> Console:
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
-def show(*lines: Text | str) -> None:
+def show(*lines: Line) -> None:
     """Lines of data, for people."""
     console = stdout()
     for line in lines:
@@ -52,9 +79,9 @@ def show_json(value: Any) -> None:
     sys.stdout.write(json.dumps(plain(value), ensure_ascii=ascii_only, indent=1, allow_nan=False) + "\n")
 
 
-def say(text: Text | str) -> None:
-    """A line for the person who waits."""
-    if talks():
+def say(text: Line) -> None:
+    """A message."""
+    if is_verbose():
         stderr().print(text)
 
 
@@ -62,7 +89,7 @@ def say_next(*commands: str) -> None:
     """What to type next, as the last lines of a command."""
     from rich.text import Text
 
-    if not talks():
+    if not is_verbose() or not commands:
         return
     stderr().print()
     for place, command in enumerate(commands):

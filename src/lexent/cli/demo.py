@@ -9,32 +9,31 @@ import typer
 
 from lexent.cli import options
 from lexent.cli.console import command, say, say_next, show, show_json
+from lexent.cli.option_groups import Json, option_group
 from lexent.cli.progress import Meter
 from lexent.cli.serve import Port
+from lexent.cli.serve import start as serve_index
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lexent.demo import Answer
     from lexent.search import Results
 
 
-def demo(
-    query: Annotated[
-        str | None, typer.Option("--query", "-q", help="Ask this instead of the three prepared questions.")
-    ] = None,
-    k: options.Hits = 3,
-    encoder: options.EncoderName = None,
-    lexicon: options.LexiconName = None,
-    entries: Annotated[
-        int | None, typer.Option("--entries", min=1, help="How many docstrings to index at most.", show_default=False)
-    ] = None,
-    serve: Annotated[
-        bool, typer.Option("--serve", help="Open the page on this index instead, with the last question already asked.")
-    ] = False,
-    port: Port = None,
-    json: options.Json = False,
-) -> None:
+@option_group
+class Asking:
+    """What is searched for."""
+
+    query: Annotated[str | None, typer.Option("-q")] = None
+    """Ask this instead of the three prepared questions."""
+    k: options.Hits = 3
+    entries: Annotated[int | None, typer.Option(min=1)] = None
+    """How many docstrings to index at most."""
+    serve: bool = False
+    """Open the page on this index instead, with the last question already asked."""
+    port: Port = None
+
+
+def demo(asking: Asking, models: options.Models, json: Json = False) -> None:
     """Search the docstrings of Python's standard library: no download, no key, no GPU.
 
     Builds the index once (less than a minute on two cores) and keeps it in the cache folder.
@@ -43,34 +42,33 @@ def demo(
     from lexent.models import load_encoder, load_lexicon
 
     start = perf_counter()
-    questions: Sequence[Question] = QUESTIONS if query is None else [Question(options.checked_query(query))]
-    words = load_lexicon(lexicon)
-    say(f"loading the encoder {encoder or words.encoder_id} and the lexicon {words.name}, {words.size:,} concepts")
-    model = load_encoder(encoder or words.encoder_id)
+    questions = QUESTIONS if asking.query is None else (Question(options.checked_query(asking.query)),)
+    words = load_lexicon(models.lexicon)
+    encoder = models.encoder or words.encoder_id
+    say(f"loading the encoder {encoder} and the lexicon {words.name}, {words.size:,} concepts")
+    model = load_encoder(encoder)
     words.check(model)
     with Meter("docstrings") as meter:
         library = open_library(
             encoder=model,
             lexicon=words,
             say=say,
-            progress=lambda done, total: meter.update("indexing", done, total),
-            limit=entries,
+            progress=lambda total: meter.counter("indexing", total),
+            limit=asking.entries,
         )
     index = library.index
     if library.seconds:
         say(f"indexed {len(index):,} docstrings in {library.seconds:.0f} s -> {index.path}")
     else:
         say(f"{len(index):,} docstrings are indexed already: {index.path}")
-    if serve:
-        from lexent.cli.serve import start as serve_index
-
+    if asking.serve:
         index.close()
-        asked = questions[-1].text
-        serve_index([index.path], port=port, encoder=model, lexicon=words, query=asked, browse=True)
+        query = questions[-1].text
+        serve_index([index.path], port=asking.port, encoder=model, lexicon=words, query=query, browse=True)
         return
     answers: list[Answer] = []
     for question in questions:
-        for answer in ask(index, question, k=k):
+        for answer in ask(index, question, k=asking.k):
             if not json:
                 _show(answer, before=answers[-1].results if answer.steer else None)
             answers.append(answer)

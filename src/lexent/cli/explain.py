@@ -8,7 +8,7 @@ import typer
 
 from lexent.cli import feedbacks, options
 from lexent.cli.console import command, say_next, show, show_json
-from lexent.cli.option_groups import Settings, with_option_groups
+from lexent.cli.option_groups import Json, Settings
 
 if TYPE_CHECKING:
     from lexent.engine import Index
@@ -18,16 +18,14 @@ SHOWN_WORDS = 5
 """Concepts whose words are shown, and words that are shown of each."""
 
 
-@with_option_groups
 def explain(
-    *,
     path: options.IndexPath,
     query: options.QueryText,
     document: Annotated[str, typer.Argument(metavar="DOC_ID", help="The document's id, as search shows it.")],
     steering: options.Steering,
     feedback: Annotated[Settings, feedbacks.DOCUMENTS],
     models: options.IndexModels,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """Say why a document is not ranked higher.
 
@@ -39,7 +37,7 @@ def explain(
     from lexent.explain import why
 
     learned = feedbacks.learning_of(feedback)
-    with Index.open(path, encoder=models.encoder, lexicon=models.lexicon) as index:
+    with Index.open(path, **vars(models)) as index:
         found = why(index, options.checked_query(query), document, steer=steering.factors(), **learned)
         tokens = _tokens(index, found)
         if json:
@@ -83,7 +81,7 @@ def _show(found: RankExplanation, tokens: list[ConceptTokens]) -> None:
     from lexent.cli import views
 
     place = f"rank {found.rank} of {found.found:,}" if found.rank else "not found: it shares no concept with the query"
-    title = found.title if found.title.startswith(found.id) else f"{found.id}  {found.title}".strip()
+    title = views.titled(found.id, found.title)
     show(
         Text.assemble(("query     ", "dim"), (found.query, "bold")),
         views.cut(Text.assemble(("document  ", "dim"), (title, "bold"))),

@@ -112,8 +112,8 @@ def _usage(error: Exception) -> int | None:
         return None
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "lexent"
-    said = RENAMED.get(getattr(error, "option_name", ""), describe().rstrip("."))
-    error_line(f"{said}; see: {command} --help")
+    message = RENAMED.get(getattr(error, "option_name", ""), describe().rstrip("."))
+    error_line(f"{message}; see: {command} --help")
     return int(getattr(error, "exit_code", 2))
 
 

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import typer
-
-from lexent.cli import options, studies
-from lexent.cli.console import show, show_json
+from lexent.cli import options
+from lexent.cli.console import Output
+from lexent.cli.option_groups import option_group
 from lexent.cli.progress import Meter
 
 if TYPE_CHECKING:
+    from lexent.cli.console import Line
     from lexent.studies.faithfulness import FaithfulnessReport
 
 
-def faithfulness(
-    collection: studies.CollectionName,
-    recipe: Annotated[
-        str, typer.Option("--recipe", help="The recipe whose explanations are tested; several with commas.")
-    ] = "latent-terms",
-    target: Annotated[
-        str,
-        typer.Option(
-            "--target", help="The document that is explained: top (the first hit), or gold (the best relevant one)."
-        ),
-    ] = "top",
-    queries: Annotated[int, typer.Option("--queries", help="How many queries are drawn.")] = 200,
-    draws: Annotated[int, typer.Option("--draws", help="Random orders a query, to compare with.")] = 5,
-    seed: Annotated[int, typer.Option("--seed", help="Of the queries and orders that are drawn.")] = 0,
-    split: studies.Split = None,
-    encoder: options.EncoderName = None,
-    lexicon: options.LexiconName = None,
-    json: options.Json = False,
-) -> None:
+@option_group
+class Trials:
+    """Which explanations are tested, and how often."""
+
+    recipe: str = "latent-terms"
+    """The recipe whose explanations are tested; several with commas."""
+    target: str = "top"
+    """The document that is explained: top (the first hit), or gold (the best relevant one)."""
+    queries: int = 200
+    """How many queries are drawn."""
+    draws: int = 5
+    """Random orders a query, to compare with."""
+    seed: int = 0
+    """Of the queries and orders that are drawn."""
+    split: options.Split = None
+
+
+def faithfulness(collection: options.CollectionName, trials: Trials, models: options.Models) -> Output:
     """Take away the concepts that explain a hit, strongest first, and watch its score and rank fall.
 
     Deletion takes concepts from the query or from the document; insertion starts with none and adds them. Beside the
@@ -40,50 +40,31 @@ def faithfulness(
     """
     from lexent.studies.faithfulness import faithfulness as measure
 
+    given = {**vars(trials), "recipe": options.names_of(trials.recipe), **vars(models)}
     with Meter() as meter:
-        report = measure(
-            collection,
-            recipe=options.names_of(recipe),
-            lexicon=lexicon,
-            encoder=encoder,
-            split=split,
-            target=target,  # type: ignore[arg-type]  # refused there if it is none
-            queries=queries,
-            draws=draws,
-            seed=seed,
-            progress=meter.update,
-        )
-    if json:
-        show_json(report.to_json())
-        return
-    _show(report)
+        report = measure(collection, **given, progress=meter.update)
+    return Output(report, _lines(report))
 
 
-def _show(report: FaithfulnessReport) -> None:
+def _lines(report: FaithfulnessReport) -> Iterator[Line]:
     from lexent.cli.studies import p_value
     from lexent.cli.views import table
     from lexent.undefined import shown
 
+    orders = ("explained", "random", "any", "weakest")
+    head = ["watched", "side", "way", "area of score: explained", *orders[1:], "p"]
+    head += ["of 1/rank: explained", *orders[1:], "p"]
     for found in report.recipes:
-        show(
-            f"{found.recipe} on {report.collection} ({report.split}): {found.pairs:,} queries, "
-            f"{shown(found.concepts, '.1f')} concepts an explanation",
-            "",
-        )
-        head = ["watched", "side", "way", "area of score: explained", "random", "any", "weakest", "p"]
-        head += ["of 1/rank: explained", "random", "any", "weakest", "p"]
+        size = f"{found.pairs:,} queries, {shown(found.concepts, '.1f')} concepts an explanation"
+        yield from (f"{found.recipe} on {report.collection} ({report.split}): {size}", "")
         rows = []
         for trial in found.trials:
             row: list[str] = [trial.watched, trial.side, trial.way]
             for name in ("score", "place"):
-                areas = [
-                    getattr(trial.curves[order], f"{name}_area") for order in ("explained", "random", "any", "weakest")
-                ]
+                areas = [getattr(trial.curves[order], f"{name}_area") for order in orders]
                 row += [*(f"{area:.3f}" for area in areas), p_value(trial.p_values["random"][name])]
             rows.append(row)
-        show(*table(head, rows, left=3))
-        if found.note:
-            show(found.note)
-        show("")
-    show("areas under deletion curves are low, and under insertion curves high, where explanations are faithful")
-    show("any: concepts of the text at random, in the explanation or not; p: explained against random, paired t-test")
+        yield from table(head, rows, left=3)
+        yield from (found.note, "") if found.note else ("",)
+    yield "areas under deletion curves are low, and under insertion curves high, where explanations are faithful"
+    yield "any: concepts of the text at random, in the explanation or not; p: explained against random, paired t-test"

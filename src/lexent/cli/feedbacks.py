@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lexent.cli.option_groups import Settings, options_of, settings_group
+from lexent.cli.option_groups import Settings, changes_of, option_group, settings_group
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,53 +15,38 @@ if TYPE_CHECKING:
 PANEL = "Relevance feedback"
 
 
-Count = Annotated[
-    int | None,
-    typer.Option(
-        "--feedback",
-        metavar="N",
-        help="Search twice: the second time also by concepts of the first N hits.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-Like = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--like",
-        metavar="ID",
-        help="Search also by concepts of this document, which is what you look for. Repeatable.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-Unlike = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--unlike",
-        metavar="ID",
-        help="Search less by concepts of this document, which is not what you look for. Repeatable.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
+@option_group
+class FirstHits:
+    """The first hits that feedback learns from."""
 
-HITS = options_of(feedback=Count) + settings_group(
-    "search/feedback.py",
-    "Feedback",
-    ("method", "concepts", "weight"),
-    panel=PANEL,
-    prefix="--feedback-",
-    with_defaults=False,
+    PANEL = PANEL
+    feedback: Annotated[int | None, typer.Option(metavar="N")] = None
+    """Search twice: the second time also by concepts of the first N hits."""
+
+
+@option_group
+class Marked:
+    """Documents that a person marked."""
+
+    PANEL = PANEL
+    like: Annotated[list[str] | None, typer.Option(metavar="ID")] = None
+    """Search also by concepts of this document, which is what you look for. Repeatable."""
+    unlike: Annotated[list[str] | None, typer.Option(metavar="ID")] = None
+    """Search less by concepts of this document, which is not what you look for. Repeatable."""
+
+
+SETTINGS = ("method", "concepts", "weight")
+HITS = changes_of(FirstHits) + settings_group(
+    "search/feedback.py", "Feedback", SETTINGS, panel=PANEL, prefix="--feedback-", with_defaults=False
 )
 """Feedback from the first hits."""
-DOCUMENTS = HITS + options_of(like=Like, unlike=Unlike)
+DOCUMENTS = HITS + changes_of(Marked)
 """Feedback from the first hits, and from documents that a person marked."""
 
 
 def feedback_of(given: Settings) -> Feedback | None:
     """The feedback that was requested; settings alone, without documents to learn from, are refused."""
-    settings = {name: value for name, value in given.items() if name in ("method", "concepts", "weight")}
+    settings = {name: value for name, value in given.items() if name in SETTINGS}
     if not given.keys() & {"feedback", "like", "unlike"}:
         if settings:
             raise InputError("there is nothing to learn from: add --feedback 5, which learns from the first five hits")

@@ -6,9 +6,13 @@ They are read from the source, so that the help of a command does not import wha
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+
+_ALIAS = re.compile(r"^(\w+) = Literal(\[[^\]]*\])", re.MULTILINE)
+_TOP_LEVEL = re.compile(r"\n(?=[^\s)])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,26 +23,43 @@ class Field:
     default: str
     """As it is written; empty where it has none."""
     annotation: str
+    choices: tuple[object, ...] = ()
+    """What a Literal of the same file allows."""
 
 
 @cache
 def fields_of(file: str, name: str) -> dict[str, Field]:
     """The fields of the class `name` in a file of the package, such as "recipes.py"."""
-    tree = ast.parse(resources.files("lexent").joinpath(file).read_text(encoding="utf-8"))
-    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
-    choices = {
-        node.targets[0].id: [part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant)]
-        for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-    }  # of type aliases such as Mode = Literal["a", "b"]
+    aliases = dict(_ALIAS.findall(_source(file)))
     found: dict[str, Field] = {}
-    for node, after in zip(body, [*body[1:], None], strict=True):
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            default = "" if node.value is None else ast.unparse(node.value)
-            allowed = ", ".join(str(choice) for choice in choices.get(ast.unparse(node.annotation), []))
-            help = _text(after) + (f" One of: {allowed}." if allowed else "")
-            found[node.target.id] = Field(help, default, ast.unparse(node.annotation))
+    for node, help in _declared(file, name):
+        default = "" if node.value is None else ast.unparse(node.value)
+        annotation = ast.unparse(node.annotation)
+        choices = ast.literal_eval(aliases[annotation]) if annotation in aliases else []
+        found[node.target.id] = Field(help, default, annotation, tuple(choices))  # type: ignore[union-attr]
     return found
+
+
+def docs_of(file: str, name: str) -> dict[str, str]:
+    """The doc line of each field of a class."""
+    return {node.target.id: help for node, help in _declared(file, name)}  # type: ignore[union-attr]
+
+
+def _declared(file: str, name: str) -> list[tuple[ast.AnnAssign, str]]:
+    """Fields and doc lines. Only the class itself is parsed: this runs whenever the command line starts."""
+    source = _source(file)
+    start = source.index(f"\nclass {name}") + 1
+    end = _TOP_LEVEL.search(source, start)
+    body = ast.parse(source[start : end.start() if end else None]).body[0].body  # type: ignore[attr-defined]
+    following = [*body[1:], None]
+    return [
+        (node, _text(after)) for node, after in zip(body, following, strict=True) if isinstance(node, ast.AnnAssign)
+    ]
+
+
+@cache
+def _source(file: str) -> str:
+    return resources.files("lexent").joinpath(file).read_text(encoding="utf-8")
 
 
 def _text(node: ast.stmt | None) -> str:

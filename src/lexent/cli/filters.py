@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -11,30 +10,17 @@ import typer
 from lexent.cli.option_groups import option_group
 from lexent.errors import InputError
 
-Filter = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--filter",
-        metavar="FIELD=VALUE",
-        help="Only documents whose metadata fits: lang=en, 'lang!=en', 'year>=2019', 'tag=a,b' (any of), or JSON: "
-        """'{"or": [{"lang": "en"}, {"year": {"lt": 2000}}]}'. Repeatable; all must hold. """
-        """Numbers, true and false are taken as such; 'zip="0123"' is text.""",
-        show_default=False,
-    ),
-]
-SubsetIdf = Annotated[
-    bool,
-    typer.Option("--subset-idf", help="With --filter: concepts count by how rare they are among the documents left."),
-]
-
 
 @option_group
-@dataclass(frozen=True, slots=True)
 class Filtering:
     """Which documents a search may find."""
 
-    filter: Filter = None
-    subset_idf: SubsetIdf = False
+    filter: Annotated[list[str] | None, typer.Option(metavar="FIELD=VALUE")] = None
+    """Only documents whose metadata fits: lang=en, 'lang!=en', 'year>=2019', 'tag=a,b' (any of), or JSON: '{"or":
+    [{"lang": "en"}, {"year": {"lt": 2000}}]}'. Repeatable; all must hold. Numbers, true and false are taken as such;
+    'zip="0123"' is text."""
+    subset_idf: bool = False
+    """With --filter: concepts count by how rare they are among the documents left."""
 
 
 _COMPARISON = re.compile(r"(?P<name>[^=<>!]+?)\s*(?P<sign>>=|<=|!=|==|=|>|<)\s*(?P<values>.*)", re.DOTALL)

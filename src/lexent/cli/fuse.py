@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from lexent.cli import options
-from lexent.cli.console import command, say, say_next, show_json
+from lexent.cli.console import Output, command
 from lexent.cli.option_groups import option_group
 from lexent.errors import InputError
 
@@ -17,38 +16,25 @@ Fusions = Literal["rrf", "sum"]
 FusionName = Annotated[
     Fusions, typer.Option("--fusion", help="How --fuse joins them: by reciprocal ranks, or by calibrated scores.")
 ]
+Names = Annotated[str, typer.Option(metavar="NAMES")]
 
 
 @option_group
-@dataclass(frozen=True, slots=True)
 class WordFusion:
     """Search by concepts and by words, fused."""
 
-    fuse: Annotated[
-        str,
-        typer.Option(
-            "--fuse",
-            metavar="NAMES",
-            help="Also search by words, and fuse the two: bm25, or bm25=0.5 with a weight. Reads all stored texts.",
-        ),
-    ] = ""
+    fuse: Names = ""
+    """Also search by words, and fuse the two: bm25, or bm25=0.5 with a weight. Reads all stored texts."""
     fusion: FusionName = "sum"
 
 
 @option_group
-@dataclass(frozen=True, slots=True)
 class SystemFusion:
     """Systems under test, fused."""
 
-    fuse: Annotated[
-        str,
-        typer.Option(
-            "--fuse",
-            metavar="NAMES",
-            help="Also fuse each recipe with these: baselines, recipes or run files by name, with commas; "
-            "dense=0.5 gives a weight.",
-        ),
-    ] = ""
+    fuse: Names = ""
+    """Also fuse each recipe with these: baselines, recipes or run files by name, with commas; dense=0.5 gives a
+    weight."""
     fusion: FusionName = "sum"
 
 
@@ -59,12 +45,10 @@ def fuse(
         Fusions, typer.Option("--method", help="Join them by reciprocal ranks, or by calibrated scores.")
     ] = "sum",
     weights: Annotated[
-        str,
-        typer.Option("--weights", help="A weight for each run, in their order, with commas; all 1 if not given."),
+        str, typer.Option("--weights", help="A weight for each run, in their order, with commas; all 1 if not given.")
     ] = "",
     depth: Annotated[int, typer.Option("--depth", help="How many documents to keep for a query.")] = 1000,
-    json: options.Json = False,
-) -> None:
+) -> Output:
     """Fuse TREC run files into one.
 
     Evaluate it with: lexent eval COLLECTION --recipe "" --run RUN
@@ -87,11 +71,12 @@ def fuse(
     found = fused({name: trec.read(name) for name in names}, chosen, depth=depth)
     trec.write(found, out, tag=f"lexent-{method}")
     documents = sum(len(results) for results in found.values())
-    if json:
-        show_json({"out": str(out), "method": method, "runs": names, "queries": len(found), "documents": documents})
-        return
-    say(f"{len(runs)} runs fused: {len(found):,} queries, {documents:,} documents in {out}")
-    say_next(command("lexent", "eval", "COLLECTION", "--recipe", "", "--run", out))
+    return Output(
+        {"out": str(out), "method": method, "runs": names, "queries": len(found), "documents": documents},
+        [],
+        [command("lexent", "eval", "COLLECTION", "--recipe", "", "--run", out)],
+        notes=[f"{len(runs)} runs fused: {len(found):,} queries, {documents:,} documents in {out}"],
+    )
 
 
 def weights_of(given: str, *, flag: str) -> dict[str, float | None]:

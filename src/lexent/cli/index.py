@@ -9,43 +9,29 @@ from typing import Annotated
 import typer
 
 from lexent.cli import options
-from lexent.cli.console import command, say, say_next, show, show_json
-from lexent.cli.option_groups import Settings, with_option_groups
+from lexent.cli.console import Output, command, say
+from lexent.cli.option_groups import Settings, option_group
 from lexent.cli.progress import Meter
 
 
-@with_option_groups
+@option_group
+class Target:
+    """What is indexed, how, and where the index goes."""
+
+    source: Annotated[Path, typer.Argument(metavar="SOURCE")]
+    """What to index: .jsonl, .csv, .tsv, .parquet, a folder of .txt or .md files, or a BEIR folder."""
+    out: Annotated[Path | None, typer.Option("-o", metavar="DIR")] = None
+    """The index's folder; the source's name + .lexent if not given."""
+    recipe: options.RecipeName = "latent-terms"
+    extras: Annotated[str, typer.Option("--with", metavar="NAMES")] = ""
+    """Keep more, to compare with other ways to search: dense (the encoder's vectors), lexical, or both."""
+    memory: options.Memory = None
+    overwrite: options.Overwrite = False
+
+
 def index(
-    *,
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SOURCE",
-            help="What to index: .jsonl, .csv, .tsv, .parquet, a folder of .txt or .md files, or a BEIR folder.",
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="The index's folder; the source's name + .lexent if not given."
-        ),
-    ] = None,
-    columns: options.Columns,
-    models: options.Models,
-    recipe: options.RecipeName = "latent-terms",
-    settings: Annotated[Settings, options.RECIPE],
-    extras: Annotated[
-        str,
-        typer.Option(
-            "--with",
-            metavar="NAMES",
-            help="Keep more, to compare with other ways to search: dense (the encoder's vectors), lexical, or both.",
-        ),
-    ] = "",
-    memory: options.Memory = None,
-    overwrite: options.Overwrite = False,
-    json: options.Json = False,
-) -> None:
+    target: Target, columns: options.Columns, models: options.Models, settings: Annotated[Settings, options.RECIPE]
+) -> Output:
     """Index a file or folder.
 
     Columns that are not named are guessed and shown. The index appears when it is whole; an interrupted run leaves
@@ -56,32 +42,31 @@ def index(
     from lexent.engine import Index
 
     start = perf_counter()
-    chosen = options.recipe_of(recipe, settings)
-    budget = options.bytes_of(memory)
-    place = out or default_out(source)
-    artifact.check_target(place, kind="index", overwrite=overwrite)
-    corpus = read(source, text=columns.text, title=columns.title, id=columns.id)
+    chosen = options.recipe_of(target.recipe, settings)
+    budget = options.bytes_of(target.memory)
+    place = target.out or default_out(target.source)
+    artifact.check_target(place, kind="index", overwrite=target.overwrite)
+    corpus = read(target.source, **vars(columns))
     say(f"found    {corpus.description}")
     with Meter("documents") as meter:
         built = Index.build(
             corpus,
             out=place,
-            encoder=models.encoder,
-            lexicon=models.lexicon,
             recipe=chosen,
-            extras=options.names_of(extras),
+            extras=options.names_of(target.extras),
             memory=budget,
             progress=meter.counter("indexing", corpus.count()),
-            overwrite=overwrite,
+            overwrite=target.overwrite,
+            **vars(models),
         )
     facts = built.info()
     seconds = perf_counter() - start
-    if json:
-        show_json({**facts, "seconds": round(seconds, 3)})
-        return
     size = f"{facts['bytes'] / 1e6:,.1f} MB, {seconds:,.1f} s"
-    show(f"indexed  {facts['documents']:,} documents, {facts['live_concepts']:,} live concepts, {size} -> {place}")
-    say_next(command("lexent", "search", place, "your question"), command("lexent", "info", place))
+    return Output(
+        {**facts, "seconds": round(seconds, 3)},
+        [f"indexed  {facts['documents']:,} documents, {facts['live_concepts']:,} live concepts, {size} -> {place}"],
+        [command("lexent", "search", place, "your question"), command("lexent", "info", place)],
+    )
 
 
 def default_out(source: Path) -> Path:

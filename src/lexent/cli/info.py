@@ -1,44 +1,52 @@
-"""lexent info: what an index, a lexicon or an adapter says about itself."""
+"""lexent info and verify: what an index, a lexicon or an adapter says about itself, and whether it is undamaged."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from lexent.cli import options
-from lexent.cli.console import command, say_next, show, show_json
+from lexent.cli.console import Output, command
+
+ArtefactPath = Annotated[
+    Path,
+    typer.Argument(metavar="PATH", help="An index, a lexicon or an adapter: its folder, or a shipped lexicon's name."),
+]
 
 
-def info(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH", help="An index, a lexicon or an adapter: its folder, or a shipped lexicon's name."
-        ),
-    ],
-    json: options.Json = False,
-) -> None:
+def info(path: ArtefactPath) -> Output:
     """Show what an index, a lexicon or an adapter holds, what it was made with and by which settings."""
     folder, kind, manifest = read_artefact(path)
-    files = manifest.get("files", {})
-    found: dict[str, Any] = {
-        "path": str(folder),
-        **{name: value for name, value in manifest.items() if name != "files"},
-        "bytes": sum(file["size"] for file in files.values()),
-        "files": files,
+    files = manifest.pop("files", {})
+    size = sum(file["size"] for file in files.values())
+    found: dict[str, Any] = {"path": str(folder), **manifest, "bytes": size, "files": files}
+    following = {
+        "index": command("lexent", "search", path, "your question"),
+        "lexicon": command("lexent", "concepts", "list", "--lexicon", path),
     }
-    if json:
-        show_json(found)
-        return
-    _show(found)
-    if kind == "index":
-        say_next(command("lexent", "search", path, "your question"))
-    elif kind == "lexicon":
-        say_next(command("lexent", "concepts", "list", "--lexicon", path))
-    else:
-        say_next(command("lexent", "adapt", "eval", "COLLECTION", path))
+    return Output(found, _lines(found), [following.get(kind, command("lexent", "adapt", "eval", "COLLECTION", path))])
+
+
+def verify(path: ArtefactPath) -> Output:
+    """Read every file of an index, a lexicon or an adapter and compare it with its checksum.
+
+    Damage is an error that names the files.
+    """
+    from lexent import artifact
+
+    folder, kind, manifest = read_artefact(path)
+    makers = {"lexicon": "lexent train TEXTS", "adapter": "lexent adapt train COLLECTION"}
+    remedy = f"make it again: {makers.get(kind, 'lexent index CORPUS')} --out {folder} --overwrite"
+    files = manifest["files"]
+    artifact.check_sizes(folder, {name: file["size"] for name, file in files.items()}, remedy=remedy)
+    artifact.check_hashes(folder, {name: file["sha256"] for name, file in files.items()}, remedy=remedy)
+    size = sum(file["size"] for file in files.values())
+    return Output(
+        {"path": str(folder), "kind": kind, "files": len(files), "bytes": size, "verified": True},
+        [f"verified  {folder}: {len(files)} files, {size / 1e6:,.1f} MB, all as they were written"],
+    )
 
 
 def read_artefact(path: Path) -> tuple[Path, str, dict[str, Any]]:
@@ -59,7 +67,7 @@ def read_artefact(path: Path) -> tuple[Path, str, dict[str, Any]]:
         path = shipped()[str(path)]
     if _kind(path) == "lexicon":
         manifest = artifact.read_manifest(path, kind="lexicon")
-        return path, "lexicon", {**manifest, "autoencoder": _json(path / "cfg.json")}
+        return path, "lexicon", {**manifest, "autoencoder": read_json(path / "cfg.json")}
     if _kind(path) == "adapter":
         return path, "adapter", artifact.read_manifest(path, kind="adapter")
     found = Manifest.read(path)
@@ -71,10 +79,11 @@ def _kind(folder: Path) -> str:
     """What a folder says it is; "index" where it says nothing, so that reading it as one gives the reason."""
     from lexent.artifact import MANIFEST
 
-    return str(_json(folder / MANIFEST).get("kind", "index"))
+    return str(read_json(folder / MANIFEST).get("kind", "index"))
 
 
-def _json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; an empty one where there is none."""
     from json import loads
 
     try:
@@ -84,28 +93,29 @@ def _json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _show(found: dict[str, Any]) -> None:
+def _lines(found: dict[str, Any]) -> Iterator[str]:
     """A line a fact, nested ones indented below their name."""
     for name, value in found.items():
         if name == "files":
-            show("files")
+            yield "files"
             for file, facts in value.items():
-                show(f"  {file:<28} {facts['size']:>14,} bytes  sha256 {facts['sha256'][:16]}")
+                yield f"  {file:<28} {facts['size']:>14,} bytes  sha256 {facts['sha256'][:16]}"
         elif name == "bytes":
-            show(f"{'size':<22} {value / 1e6:,.1f} MB")
+            yield f"{'size':<22} {value / 1e6:,.1f} MB"
         else:
-            _show_fact(name, value, depth=0)
+            yield from _fact(name, value, margin="")
 
 
-def _show_fact(name: str, value: Any, *, depth: int) -> None:
-    margin = "  " * depth
+def _fact(name: str, value: Any, *, margin: str) -> Iterator[str]:
+    name = name.replace("_", " ")
     if isinstance(value, dict) and value:
-        show(f"{margin}{name.replace('_', ' ')}")
+        yield f"{margin}{name}"
         for inner, part in value.items():
-            _show_fact(inner, part, depth=depth + 1)
+            yield from _fact(inner, part, margin=f"{margin}  ")
         return
-    whole = isinstance(value, int) and not isinstance(value, bool) and name != "format"
-    shown = f"{value:,}" if whole else ("none" if value in (None, "", {}, [], ()) else value)
-    if isinstance(value, tuple) and value and all(isinstance(one, str) for one in value):
+    shown = "none" if value in (None, "", {}, [], ()) else value
+    if isinstance(value, int) and not isinstance(value, bool) and name != "format":
+        shown = f"{value:,}"
+    elif isinstance(value, tuple) and value and all(isinstance(one, str) for one in value):
         shown = ", ".join(value)
-    show(f"{margin}{name.replace('_', ' '):<{22 - len(margin)}} {shown}")
+    yield f"{margin}{name:<{22 - len(margin)}} {shown}"

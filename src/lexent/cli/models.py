@@ -1,10 +1,9 @@
-"""Options that choose a language model, and what is said before it costs anything."""
+"""Options that choose a language model, and the estimate that is shown before it costs anything."""
 
 from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,57 +18,28 @@ if TYPE_CHECKING:
 
 PANEL = "Language model (any OpenAI-compatible endpoint)"
 KEY = "OPENAI_API_KEY"
-
-BaseUrl = Annotated[
-    str,
-    typer.Option(
-        "--base-url",
-        metavar="URL",
-        envvar="OPENAI_BASE_URL",
-        help="The endpoint, up to /chat/completions, such as http://127.0.0.1:8080/v1.",
-        rich_help_panel=PANEL,
-    ),
-]
-KeyEnv = Annotated[
-    str,
-    typer.Option("--key-env", metavar="NAME", help="The environment variable with the key.", rich_help_panel=PANEL),
-]
-Timeout = Annotated[
-    float, typer.Option("--timeout", min=1, help="Seconds that one request may take.", rich_help_panel=PANEL)
-]
-Retries = Annotated[
-    int,
-    typer.Option("--retries", min=0, help="Tries after a failure that may pass, longer apart.", rich_help_panel=PANEL),
-]
-Concurrency = Annotated[
-    int, typer.Option("--concurrency", min=1, help="Requests under way at a time.", rich_help_panel=PANEL)
-]
-PriceIn = Annotated[
-    float | None,
-    typer.Option("--price-in", min=0, help="Price of a million tokens sent, for the estimate.", rich_help_panel=PANEL),
-]
-PriceOut = Annotated[
-    float | None,
-    typer.Option("--price-out", min=0, help="Price of a million tokens answered.", rich_help_panel=PANEL),
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Go on without asking once the cost is told.")]
-
 OPENAI = "https://api.openai.com/v1"
 
 
 @option_group
-@dataclass(frozen=True, slots=True)
 class EndpointOptions:
     """Where a language model is reached, and what its answers cost."""
 
-    base_url: BaseUrl = OPENAI
-    key_env: KeyEnv = KEY
-    price_in: PriceIn = None
-    price_out: PriceOut = None
-    concurrency: Concurrency = 4
-    timeout: Timeout = 120.0
-    retries: Retries = 6
-    yes: Yes = False
+    PANEL = PANEL
+    SETTINGS = ("lexicon/endpoint.py", "Endpoint")
+    base_url: Annotated[str, typer.Option(metavar="URL", envvar="OPENAI_BASE_URL")] = OPENAI
+    """The endpoint, up to /chat/completions, such as http://127.0.0.1:8080/v1."""
+    key_env: Annotated[str, typer.Option(metavar="NAME")] = KEY
+    """The environment variable with the key."""
+    price_in: Annotated[float | None, typer.Option(min=0)] = None
+    """Price of a million tokens sent, for the estimate."""
+    price_out: Annotated[float | None, typer.Option(min=0)] = None
+    """Price of a million tokens answered."""
+    concurrency: Annotated[int, typer.Option(min=1)] = 4
+    """Requests under way at a time."""
+    timeout: Annotated[float, typer.Option(min=1)] = 120.0
+    retries: Annotated[int, typer.Option(min=0)] = 6
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Go on without asking once the cost is shown.")] = False
 
     def of(self, model: str) -> Endpoint:
         """The endpoint for a model."""
@@ -90,8 +60,13 @@ class EndpointOptions:
 
 
 def agree(estimate: Estimate, *, model: str, yes: bool) -> None:
-    """Tell what a run will take, and go on only when that is wanted."""
-    say(describe(estimate, model))
+    """Show what a run will cost, and continue only when the user agrees."""
+    kept = f", {estimate.answered:,} already answered" if estimate.answered else ""
+    price = "" if estimate.cost is None else f", at most {estimate.cost:,.2f} at the given prices"
+    say(
+        f"asks     {model}: {estimate.requests:,} requests{kept}, about {estimate.prompt_tokens:,} tokens sent and up "
+        f"to {estimate.completion_tokens:,} answered{price}"
+    )
     if yes or not estimate.requests:
         return
     if not sys.stdin.isatty():
@@ -100,13 +75,3 @@ def agree(estimate: Estimate, *, model: str, yes: bool) -> None:
             "type the same command with --yes"
         )
     typer.confirm("go on?", abort=True, err=True)
-
-
-def describe(estimate: Estimate, model: str) -> str:
-    """What a run will ask of a model, in one line."""
-    kept = f", {estimate.answered:,} already answered" if estimate.answered else ""
-    cost = "" if estimate.cost is None else f", at most {estimate.cost:,.2f} at the given prices"
-    return (
-        f"asks     {model}: {estimate.requests:,} requests{kept}, about {estimate.prompt_tokens:,} tokens sent and up "
-        f"to {estimate.completion_tokens:,} answered{cost}"
-    )

@@ -1,11 +1,15 @@
 """Groups of options: several options of a command that reach its function as one value.
 
-There are two kinds. `settings_group` makes an option of each field of a settings dataclass, with the field's doc line
-as its help; the function gets a dict of what was given. `option_group` marks a dataclass whose fields are annotated
-options; the function gets an instance of it.
+`option_group` makes a frozen dataclass of a class whose fields are options: a field's name is the flag and its doc line
+the help. `settings_group` makes an option of each field of a settings dataclass elsewhere in the package; the function
+gets a dict of what was given.
 
-    @with_option_groups
-    def index(source: Path, columns: options.Columns, settings: Annotated[Settings, options.RECIPE]) -> None: ...
+    @option_group
+    class Columns:
+        text: Annotated[str | None, typer.Option(metavar="COLUMN")] = None
+        "The column that holds the text."
+
+    def index(source: Path, columns: Columns, settings: Annotated[Settings, options.RECIPE]) -> Output: ...
 """
 
 from __future__ import annotations
@@ -13,18 +17,21 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from copy import copy
+from dataclasses import MISSING, dataclass, fields
 from functools import wraps
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 import typer
 
-from lexent.cli.fields import Field, fields_of
+from lexent.cli.console import Output
+from lexent.cli.fields import Field, docs_of, fields_of
 
 Settings = dict[str, Any]
 """What was given of a group of settings, by the names of the fields."""
 Convert = Callable[[Any], Any]
 Group = TypeVar("Group", bound=type)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs, and nothing else on stdout.")]
 
 _TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool}
 _MARK = "__option_group__"
@@ -36,15 +43,22 @@ class OptionGroup:
 
     parameters: tuple[inspect.Parameter, ...]
     collect: Callable[[Settings], Any]
-    flags: Mapping[str, str] = field(default_factory=dict)
-    """The flag of each parameter, as it is typed."""
+
+    @property
+    def flags(self) -> dict[str, str]:
+        """The flag of each option, as it is typed."""
+        infos = {one.name: get_args(one.annotation)[1] for one in self.parameters}
+        options = {name: _names(info) for name, info in infos.items() if isinstance(info, typer.models.OptionInfo)}
+        return {
+            name: next(each.partition("/")[0] for each in names if each.startswith("--"))
+            for name, names in options.items()
+        }
 
     def __add__(self, other: OptionGroup) -> OptionGroup:
         """Both groups of settings as one."""
         return OptionGroup(
             (*self.parameters, *other.parameters),
             lambda given: {**self.collect(_split(self, given)), **other.collect(_split(other, given))},
-            {**self.flags, **other.flags},
         )
 
 
@@ -54,9 +68,9 @@ def settings_group(
     names: Sequence[str],
     *,
     panel: str | None = None,
-    flags: Mapping[str, str] | None = None,
-    more_help: Mapping[str, str] | None = None,
-    convert: Mapping[str, Convert] | None = None,
+    flags: Mapping[str, str] = {},
+    more_help: Mapping[str, str] = {},
+    convert: Mapping[str, Convert] = {},
     prefix: str = "--",
     with_defaults: bool = True,
 ) -> OptionGroup:
@@ -66,77 +80,174 @@ def settings_group(
     bool is given as text, and `convert` makes its value. with_defaults: say the default in the help.
     """
     declared = fields_of(file, name)
-    parameters, typed = [], {}
+    within = prefix.removeprefix("--").replace("-", "_")
+    parameters = []
     for each in names:
         found = declared[each]
-        flag = (flags or {}).get(each, prefix + each.replace("_", "-"))
+        flag = flags.get(each, prefix + each.replace("_", "-"))
         kind = _type_of(found)
         if kind is bool and "/" not in flag:
             flag = f"{flag}/--no-{flag.removeprefix('--')}"
-        default = f" Default: {found.default}." if with_defaults and found.default else ""
-        more = (more_help or {}).get(each, "")
-        option = typer.Option(
-            flag, help=f"{found.help}{default} {more}".strip(), rich_help_panel=panel, show_default=False
-        )
-        parameters.append(_parameter(each, Annotated[kind | None, option], None))
-        typed[each] = flag.partition("/")[0]
-    return OptionGroup(tuple(parameters), lambda given: _given(parameters, given, convert or {}), typed)
+        default = f" Default: {found.default.strip('(,)')}." if with_defaults and found.default else ""
+        choices = f" One of: {', '.join(map(str, found.choices))}." if found.choices else ""
+        help = f"{found.help}{choices}{default} {more_help.get(each, '')}".strip()
+        option = typer.Option(flag, help=help, rich_help_panel=panel, show_default=False)
+        parameters.append(_parameter(within + each, Annotated[kind | None, option], None))
+    return _changes(parameters, convert, within)
 
 
-def values_group(file: str, name: str, *, panel: str, prefix: str = "--", flags: Mapping[str, str] = {}) -> OptionGroup:
-    """An option for each field of a settings class that has a default, which the help shows; all values are given."""
-    parameters, typed = [], {}
-    for each, found in fields_of(file, name).items():
+def values_group(
+    file: str,
+    name: str,
+    names: Sequence[str] = (),
+    *,
+    panel: str | None = None,
+    prefix: str = "--",
+    flags: Mapping[str, str] = {},
+    more: Mapping[str, Settings] = {},
+) -> OptionGroup:
+    """An option for some or all fields of a settings class, with the default in the help; all values are given.
+
+    more: other arguments of an option, such as its least value.
+    """
+    declared = fields_of(file, name)
+    parameters = []
+    for each in names or declared:
+        found = declared[each]
         flag = flags.get(each, prefix + each.replace("_", "-"))
-        option = typer.Option(flag, help=found.help, rich_help_panel=panel)
+        option = typer.Option(flag, help=found.help, rich_help_panel=panel, **more.get(each, {}))
         parameters.append(_parameter(each, Annotated[_type_of(found), option], ast.literal_eval(found.default)))
-        typed[each] = flag
-    return OptionGroup(tuple(parameters), dict, typed)
+    return OptionGroup(tuple(parameters), dict)
 
 
-def options_of(convert: Mapping[str, Convert] | None = None, **annotated: Any) -> OptionGroup:
+def options_of(**annotated: Any) -> OptionGroup:
     """A group of settings from options that are declared one by one; the default of a bool is False, else None."""
     parameters = [
         _parameter(name, annotation, False if get_args(annotation)[0] is bool else None)
         for name, annotation in annotated.items()
     ]
-    flags = {one.name: _flag(one) for one in parameters}
-    return OptionGroup(tuple(parameters), lambda given: _given(parameters, given, convert or {}), flags)
+    return _changes(parameters)
 
 
+def changes_of(group: type) -> OptionGroup:
+    """The options of an option group whose function gets a dict of the values that are not the defaults."""
+    return _changes(getattr(group, _MARK).parameters)
+
+
+def _changes(
+    parameters: Sequence[inspect.Parameter], convert: Mapping[str, Convert] = {}, prefix: str = ""
+) -> OptionGroup:
+    """A group whose function gets the values that are not the defaults, by name without the prefix."""
+    usual = {one.name: one.default for one in parameters}
+
+    def collect(values: Settings) -> Settings:
+        given = {name: value for name, value in values.items() if value is not None and value != usual[name]}
+        changed = {name.removeprefix(prefix): value for name, value in given.items()}
+        return {name: convert[name](value) if name in convert else value for name, value in changed.items()}
+
+    return OptionGroup(tuple(parameters), collect)
+
+
+@dataclass_transform(frozen_default=True)
 def option_group(group: Group) -> Group:
-    """Mark a dataclass whose fields are annotated options as a group."""
-    hints = get_type_hints(group, include_extras=True)
-    parameters = tuple(
-        _parameter(one.name, hints[one.name], inspect.Parameter.empty if one.default is MISSING else one.default)
-        for one in fields(group)
-    )
-    setattr(group, _MARK, OptionGroup(parameters, lambda given: group(**given), {p.name: _flag(p) for p in parameters}))
-    return group
+    """A frozen dataclass whose fields are options of a command.
+
+    A field that says nothing else is the option --NAME, with the field's doc line as its help; `Annotated` with a
+    typer.Option gives a metavar, a range, a short flag or another name. PANEL of the class is the panel of the help.
+    SETTINGS is the file and the name of a settings class: a field without a doc line has the one of that setting.
+    """
+    file = f"{group.__module__.removeprefix('lexent.').replace('.', '/')}.py"
+    panel = group.__dict__.get("PANEL")
+    settings = fields_of(*group.__dict__["SETTINGS"]) if "SETTINGS" in group.__dict__ else {}
+    made: Any = dataclass(frozen=True, eq=False, repr=False)(group)
+    hints = get_type_hints(made, include_extras=True)
+    own = docs_of(file, group.__name__)
+    parameters = [one for one in getattr(getattr(made, _MARK, None), "parameters", ()) if one.name not in own]
+    for one in fields(made):
+        if one.name in own:
+            default = inspect.Parameter.empty if one.default is MISSING else one.default
+            help = own[one.name]
+            if not help and one.name in settings:
+                help = settings[one.name].help
+                assert repr(default) == settings[one.name].default, f"{one.name} has two defaults"
+            parameters.append(_parameter(one.name, _documented(one.name, hints[one.name], help, panel), default))
+    setattr(made, _MARK, OptionGroup(tuple(parameters), lambda given: made(**given)))
+    return made  # type: ignore[no-any-return]
 
 
-def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of its groups in the place of each group, as Typer reads it."""
+def _documented(name: str, annotation: Any, help: str, panel: str | None) -> Any:
+    """The annotation of an option or argument, with the help, the flag and the panel that it does not give itself."""
+    kind, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    info: Any = copy(next((mark for mark in marks if isinstance(mark, typer.models.ParameterInfo)), typer.Option()))
+    info.help = info.help or help
+    info.rich_help_panel = info.rich_help_panel or panel
+    if isinstance(info, typer.models.OptionInfo):
+        names = _names(info)
+        info.default = ...
+        info.param_decls = names if any(each.startswith("--") for each in names) else (_flag(name), *names)
+    return Annotated[kind, info]
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _names(option: Any) -> tuple[str, ...]:
+    """The flags of an option in Annotated, where its first one stands in the place of a default."""
+    return tuple(str(each) for each in (option.default, *(option.param_decls or ())) if isinstance(each, str))
+
+
+def with_option_groups(command: Callable[..., Any]) -> Callable[..., None]:
+    """The command as Typer reads it: with the options of its groups in the place of each group.
+
+    A command that returns an Output has the option --json, and its output is printed.
+    """
     groups: dict[str, OptionGroup] = {}
     parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+    signature = inspect.signature(command, eval_str=True)
+    prints = signature.return_annotation in (Output, Output | None)
+    for parameter in signature.parameters.values():
         group = _group_of(parameter.annotation)
         if group is None:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
         else:
             groups[parameter.name] = group
             parameters += group.parameters
+    if prints:
+        parameters.append(_parameter("json", Json, False))
     names = [parameter.name for parameter in parameters]
     assert len(set(names)) == len(names), f"{command.__name__} has two options of one name: {sorted(names)}"
 
     @wraps(command)
     def run(**given: Any) -> None:
+        json = given.pop("json") if prints else False
         values = {name: group.collect(_split(group, given, pop=True)) for name, group in groups.items()}
-        command(**given, **values)
+        output = command(**given, **values)
+        if output is not None:
+            output.print(json=json)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def add_commands(app: typer.Typer, **commands: Callable[..., Any]) -> None:
+    """Add commands with option groups to an app, by name."""
+    for name, command in commands.items():
+        app.command(name)(with_option_groups(command))
+
+
+def command_group(help: str, **commands: Callable[..., Any]) -> typer.Typer:
+    """A group of commands, which prints its help where none of them is given."""
+    app = typer.Typer(help=help)
+
+    @app.callback(invoke_without_command=True)
+    def verbs(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    add_commands(app, **commands)
+    return app
 
 
 def _type_of(found: Field) -> Any:
@@ -145,12 +256,6 @@ def _type_of(found: Field) -> Any:
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-
-
-def _flag(parameter: inspect.Parameter) -> str:
-    option = next(one for one in get_args(parameter.annotation)[1:] if isinstance(one, typer.models.OptionInfo))
-    names = [option.default, *(option.param_decls or ())]
-    return next(str(one).partition("/")[0] for one in names if str(one).startswith("--"))
 
 
 def _group_of(annotation: Any) -> OptionGroup | None:
@@ -164,10 +269,3 @@ def _split(group: OptionGroup, given: Settings, *, pop: bool = False) -> Setting
     """The values of a group's parameters."""
     names = [one.name for one in group.parameters]
     return {name: given.pop(name) if pop else given[name] for name in names if name in given}
-
-
-def _given(parameters: Sequence[inspect.Parameter], values: Settings, convert: Mapping[str, Convert]) -> Settings:
-    """The values that are not the defaults."""
-    usual = {one.name: one.default for one in parameters}
-    changed = {name: value for name, value in values.items() if value is not None and value != usual[name]}
-    return {name: convert[name](value) if name in convert else value for name, value in changed.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from lexent.recipes import Recipe
 
 RECIPE_PANEL = "Recipe settings (what is not given stays as the recipe has it)"
-
-
 RecipeName = Annotated[
     str, typer.Option("--recipe", help="The recipe, which names a choice for each stage: a name, or a file of `tune`.")
 ]
@@ -27,127 +24,110 @@ EncoderName = Annotated[
         "--encoder",
         metavar="NAME_OR_DIR",
         help="A sentence-transformers id or a local folder; the embedded all-MiniLM-L6-v2 where not given.",
-        show_default=False,
     ),
 ]
-LexiconName = Annotated[
-    str | None,
-    typer.Option(
-        "--lexicon",
-        metavar="NAME_OR_DIR",
-        help="A lexicon's folder, or the name of a shipped one; the shipped default where not given.",
-        show_default=False,
-    ),
-]
-IndexEncoder = Annotated[
-    str | None,
-    typer.Option(
-        "--encoder",
-        metavar="NAME_OR_DIR",
-        help="Where the index's encoder is now, if it moved; it must be the one it was built with.",
-        show_default=False,
-    ),
-]
-IndexLexicon = Annotated[
-    str | None,
-    typer.Option(
-        "--lexicon",
-        metavar="NAME_OR_DIR",
-        help="Where the index's lexicon is now, if it moved; it must be the one it was built with.",
-        show_default=False,
-    ),
-]
-
 IndexPath = Annotated[Path, typer.Argument(metavar="DIR", help="The index: a folder that `lexent index` made.")]
 QueryText = Annotated[str, typer.Argument(metavar="QUERY", help="What to search for, in plain words.")]
-Boost = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--boost",
-        metavar="NAME=FACTOR",
-        help="Multiply a concept of the query, or add one it lacks: 'zip=2' doubles, 'zip=0.5' halves. Repeatable.",
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option("--drop", metavar="NAME", help="Search without a concept: a name, a word of it, or #ID. Repeatable."),
-]
 Memory = Annotated[
     str | None,
     typer.Option(
-        "--memory",
         metavar="SIZE",
         help="Stay within this much memory while documents are packed, for example 2GB; the encoder's comes on top.",
-        show_default=False,
-    ),
-]
-TextColumn = Annotated[
-    str | None,
-    typer.Option("--text", metavar="COLUMN", help="The column that holds the text.", show_default=False),
-]
-TitleColumn = Annotated[
-    str | None,
-    typer.Option("--title", metavar="COLUMN", help='The column that holds the title; "" for none.', show_default=False),
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--id", metavar="COLUMN", help='The column that holds the id; "" numbers the rows.', show_default=False
     ),
 ]
 Hits = Annotated[int, typer.Option("-k", "--hits", help="How many documents to give.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs, and nothing else on stdout.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what stands at --out once the new one is whole.")]
+CollectionName = Annotated[
+    str,
+    typer.Argument(
+        metavar="COLLECTION", help="A BEIR folder (corpus.jsonl, queries.jsonl, qrels/), or an ir_datasets id."
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="The judgements to use, such as test, dev or train. Default: those that an ir_datasets id names, else "
+        "test.",
+    ),
+]
+TrainSplit = Annotated[
+    str | None,
+    typer.Option(
+        help="The judgements to learn from, such as train or dev; a test split is refused. Default: those that an "
+        "ir_datasets id names, else train.",
+    ),
+]
+Texts = Annotated[int, typer.Option("--sample", min=10, help="Look at this many texts at most, drawn evenly from all.")]
+Seed = Annotated[int, typer.Option("--seed", help="Another number draws other texts and examples.")]
+Column = Annotated[str | None, typer.Option(metavar="COLUMN")]
+Name = Annotated[str | None, typer.Option(metavar="NAME_OR_DIR")]
 
 
 @option_group
-@dataclass(frozen=True, slots=True)
 class TextColumns:
     """Which columns of a file hold the text and the title."""
 
-    text: TextColumn = None
-    title: TitleColumn = None
+    text: Column = None
+    """The column that holds the text."""
+    title: Column = None
+    """The column that holds the title; "" for none."""
 
 
 @option_group
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(TextColumns):
     """Which columns of a file hold the text, the title and the id."""
 
-    text: TextColumn = None
-    title: TitleColumn = None
-    id: IdColumn = None
+    id: Column = None
+    """The column that holds the id; "" numbers the rows."""
 
 
 @option_group
-@dataclass(frozen=True, slots=True)
 class Models:
     """The encoder and the lexicon to use."""
 
     encoder: EncoderName = None
-    lexicon: LexiconName = None
+    lexicon: Name = None
+    """A lexicon's folder, or the name of a shipped one; the shipped default where not given."""
 
 
 @option_group
-@dataclass(frozen=True, slots=True)
 class IndexModels:
     """Where the encoder and the lexicon of an index are now."""
 
-    encoder: IndexEncoder = None
-    lexicon: IndexLexicon = None
+    encoder: Name = None
+    """Where the index's encoder is now, if it moved; it must be the one it was built with."""
+    lexicon: Name = None
+    """Where the index's lexicon is now, if it moved; it must be the one it was built with."""
 
 
 @option_group
-@dataclass(frozen=True, slots=True)
 class Steering:
     """Concepts of a query that are turned up, down or off."""
 
-    boost: Boost = None
-    drop: Drop = None
+    boost: Annotated[list[str] | None, typer.Option(metavar="NAME=FACTOR")] = None
+    """Multiply a concept of the query, or add one it lacks: 'zip=2' doubles, 'zip=0.5' halves. Repeatable."""
+    drop: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
+    """Search without a concept: a name, a word of it, or #ID. Repeatable."""
 
     def factors(self) -> dict[str | int, float]:
-        """Factors by concept."""
-        return steer_of(self.boost, self.drop)
+        """Factors by concept, from --boost "name=2" and --drop "name"."""
+        factors: dict[str | int, float] = {}
+        for given in self.boost or []:
+            name, equals, factor = given.rpartition("=")
+            try:
+                if not equals or not name.strip():
+                    raise ValueError
+                factors[name.strip()] = float(factor)
+            except ValueError:
+                raise InputError(
+                    f'--boost "{given}" has no name and factor; write --boost "NAME=2" to double a concept, '
+                    '"NAME=0.5" to halve it'
+                ) from None
+        for name in self.drop or []:
+            if not name.strip():
+                raise InputError('--drop "" names no concept; write --drop "NAME"')
+            factors[name.strip()] = 0.0
+        return factors
 
 
 def weights_of(given: str) -> tuple[float, ...]:
@@ -158,28 +138,21 @@ def weights_of(given: str) -> tuple[float, ...]:
         raise InputError(f'buckets are "{given}"; allowed: numbers with commas between: 0.66,0,1') from error
 
 
-def _recipe_group(*names: str) -> OptionGroup:
+def _recipe_group(name: str, *names: str) -> OptionGroup:
+    convert = {"buckets": weights_of}
     return settings_group(
-        "recipes.py",
-        "Recipe",
-        names,
-        panel=RECIPE_PANEL,
-        flags={"k": "--sae-k"},
-        convert={"buckets": weights_of},
-        with_defaults=False,
+        "recipes.py", name, names, panel=RECIPE_PANEL, flags={"k": "--sae-k"}, convert=convert, with_defaults=False
     )
 
 
-_WEIGHTING = settings_group(
-    "recipes.py", "BM25", ("k1", "b", "idf", "k2", "formula"), panel=RECIPE_PANEL, with_defaults=False
-)
+_WEIGHTING = _recipe_group("BM25", "k1", "b", "idf", "k2", "formula")
 _RETUNABLE = (
     "query_k", "function_words", "emphasis", "power", "query_power", "document_cap", "query_cap", "prune", "adaptive_k",
     "whole", "buckets", "predicted",
 )  # fmt: skip
-RETUNABLE = _WEIGHTING + _recipe_group(*_RETUNABLE)
+RETUNABLE = _WEIGHTING + _recipe_group("Recipe", *_RETUNABLE)
 """Settings of a recipe that can change on an existing index."""
-RECIPE = _WEIGHTING + _recipe_group("k", *_RETUNABLE)
+RECIPE = _WEIGHTING + _recipe_group("Recipe", "k", *_RETUNABLE)
 """Settings of a recipe that can be given beside its name."""
 
 
@@ -209,27 +182,6 @@ def bytes_of(size: str | None) -> int | None:
     return int(amount)
 
 
-def steer_of(boost: list[str] | None, drop: list[str] | None) -> dict[str | int, float]:
-    """Factors by concept, from --boost "name=2" and --drop "name"."""
-    factors: dict[str | int, float] = {}
-    for given in boost or []:
-        name, equals, factor = given.rpartition("=")
-        try:
-            if not equals or not name.strip():
-                raise ValueError
-            factors[name.strip()] = float(factor)
-        except ValueError:
-            raise InputError(
-                f'--boost "{given}" has no name and factor; write --boost "NAME=2" to double a concept, '
-                '"NAME=0.5" to halve it'
-            ) from None
-    for name in drop or []:
-        if not name.strip():
-            raise InputError('--drop "" names no concept; write --drop "NAME"')
-        factors[name.strip()] = 0.0
-    return factors
-
-
 def checked_query(query: str) -> str:
     """The query, refused where the terminal gave bytes that are no text."""
     try:
@@ -239,3 +191,11 @@ def checked_query(query: str) -> str:
             f"the query holds bytes that are not UTF-8 (at character {error.start + 1}); set the terminal to UTF-8"
         ) from None
     return query
+
+
+def numbers_of(given: str, flag: str) -> list[int]:
+    """Integers with commas between them."""
+    try:
+        return [int(part) for part in names_of(given)]
+    except ValueError:
+        raise InputError(f'{flag} "{given}" is not integers with commas; write {flag} 32,64,128') from None

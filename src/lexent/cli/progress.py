@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
-from types import TracebackType
 from typing import TYPE_CHECKING
 
-from lexent.cli.console import say, stderr, talks
+from lexent.cli.console import is_verbose, say, stderr
 
 if TYPE_CHECKING:
     from rich.progress import Progress, Task, TaskID
@@ -27,24 +26,22 @@ class Meter:
         self._said = monotonic()
 
     def __enter__(self) -> Meter:
-        if talks() and stderr().is_terminal:
+        if is_verbose() and stderr().is_terminal:
             self._bars = _bars(self._unit)
             self._bars.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bars is not None:
             self._bars.stop()
 
     def update(self, what: str, done: float, total: float | None, detail: str = "") -> None:
-        """A step's state. Steps appear in the order in which they are first told."""
+        """A step's state. Steps appear in the order of their first update."""
         if self._bars is not None:
             if what not in self._tasks:
                 self._tasks[what] = self._bars.add_task(what, total=total, detail="")
             self._bars.update(self._tasks[what], completed=done, total=total, detail=detail)
-        elif talks():
+        elif is_verbose():
             self._line(what, done, total, detail)
 
     def counter(self, what: str, total: float | None) -> Callable[[int], None]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lexent.cli import options, studies
+from lexent.cli import options
 from lexent.cli.console import command, say, show, show_json
-from lexent.cli.option_groups import Settings, option_group, values_group, with_option_groups
+from lexent.cli.option_groups import Json, Settings, option_group, values_group, with_option_groups
 from lexent.cli.progress import Meter
 
 if TYPE_CHECKING:
@@ -19,43 +18,37 @@ if TYPE_CHECKING:
 
 PRINTED = ("imrnns", "ssr", "uhd")
 """Papers whose tables are printed, beside the page."""
-
-
 SIZES = values_group("studies/reproduction/study.py", "Sizes", panel="Sizes", flags={"tokens": "--sample"})
 
 
 @option_group
-@dataclass(frozen=True, slots=True)
 class Sections:
-    """Sections of the report to make."""
+    """What the report holds."""
 
-    only: Annotated[str, typer.Option("--only", metavar="SECTIONS", help="Sections to make, with commas.")] = ""
-    skip: Annotated[str, typer.Option("--skip", metavar="SECTIONS", help="Sections to leave out, with commas.")] = ""
+    only: Annotated[str, typer.Option(metavar="SECTIONS")] = ""
+    """Sections to make, with commas."""
+    skip: Annotated[str, typer.Option(metavar="SECTIONS")] = ""
+    """Sections to leave out, with commas."""
+    measures: str = "nDCG@10,R@100"
+    """Names of ir_measures with commas; plots and tests use the first."""
+    split: options.Split = None
 
 
-@with_option_groups
 def reproduce(
-    *,
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="clsr, latent-terms, imrnns, ssr or uhd.")],
-    collection: studies.CollectionName,
+    collection: options.CollectionName,
+    sections: Sections,
+    sizes: Annotated[Settings, SIZES],
+    models: options.Models,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
             metavar="REPORT",
             help="The page to write, such as report.html; report.json stands beside it, and report.work keeps each "
             "section as soon as it is done, so that a killed run goes on. PAPER-COLLECTION.html where not given.",
-            show_default=False,
         ),
     ] = None,
-    sections: Sections,
-    measures: Annotated[
-        str, typer.Option("--measures", help="ir_measures names with commas; plots and tests use the first.")
-    ] = "nDCG@10,R@100",
-    split: studies.Split = None,
-    sizes: Annotated[Settings, SIZES],
-    models: options.Models,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """Make a paper's analyses on a collection, and write one page with tables and plots.
 
@@ -70,28 +63,25 @@ def reproduce(
     from lexent.studies.reproduction import reproduce as make
     from lexent.studies.reproduction.reproduce import chosen
 
-    wanted = options.names_of(sections.only), options.names_of(sections.skip)
-    made = chosen(paper, only=wanted[0], skip=wanted[1])  # refused before the long work
+    wanted = {"only": options.names_of(sections.only), "skip": options.names_of(sections.skip)}
+    made = chosen(paper, **wanted)  # refused before the long work
     out = out or Path(f"{paper}-{Path(collection).name}.html".replace(":", "-"))
-    given = {**asdict(sections), "measures": measures, "split": split, **sizes, **asdict(models)}
-    typed = _typed(paper, collection, out, given)
+    typed = _typed(paper, collection, out, {**vars(sections), **sizes, **vars(models)})
     with Meter("") as meter:
         study = Study.of(
             paper,
             collection,
-            encoder=models.encoder,
-            lexicon=models.lexicon,
-            measures=tuple(str(measure) for measure in scoring.parse(measures)),
-            split=split,
+            measures=tuple(str(measure) for measure in scoring.parse(sections.measures)),
+            split=sections.split,
             lexicons=not all(section.trains for section in made),
             sizes=Sizes(**sizes),
             progress=meter.update,
+            **vars(models),
         )
         found = make(
             study,
             out,
-            only=wanted[0],
-            skip=wanted[1],
+            **wanted,
             command=typed,
             progress=lambda title, done, total: meter.update("sections", done, total, title),
         )
@@ -126,7 +116,7 @@ def _print(paper: str, found: Outcome) -> None:
 
 def _typed(paper: str, collection: str, out: Path, given: dict[str, object]) -> str:
     """The command that makes the same report: options that are not as they are by default."""
-    usual = {name: parameter.default for name, parameter in signature(reproduce).parameters.items()}
+    usual = {name: parameter.default for name, parameter in signature(with_option_groups(reproduce)).parameters.items()}
     flags = {name: SIZES.flags.get(name, f"--{name}") for name in given}
     changed = [word for name, value in given.items() if value != usual[name] for word in (flags[name], value)]
     return command("lexent", "reproduce", paper, collection, "--out", out, *changed)

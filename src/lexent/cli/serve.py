@@ -2,111 +2,90 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lexent.cli import options
 from lexent.cli.console import say
-from lexent.cli.option_groups import Settings, values_group, with_option_groups
+from lexent.cli.option_groups import Settings, values_group
 from lexent.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from lexent.models import EncoderLike, LexiconLike
-    from lexent.server.settings import Limits
 
 HOST, PORT = "127.0.0.1", 7777
-
-
-LIMITS = values_group("server/settings.py", "Limits", panel="Limits (what one request may ask for)", prefix="--max-")
-
-Host = Annotated[
-    str, typer.Option("--host", help="Where to listen; beyond this machine a key is needed: LEXENT_API_KEY.")
-]
+_FILE = "server/settings.py"
+LIMITS = values_group(_FILE, "Limits", panel="Limits (what one request may ask for)", prefix="--max-")
+CHANGES = values_group(_FILE, "Settings", ("read_only", "refresh"), more={"refresh": {"min": 0.05}})
 Port = Annotated[
-    int | None,
-    typer.Option("--port", min=0, max=65535, help="7777 where not given, or the next free one.", show_default=False),
+    int | None, typer.Option("--port", min=0, max=65535, help="7777 where not given, or the next free one.")
 ]
 
 
-@with_option_groups
 def serve(
-    *,
     paths: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Indexes, folders that `lexent index` made.")],
-    host: Host = HOST,
-    port: Port = None,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse all changes, whatever the key.")] = False,
-    refresh: Annotated[
-        float, typer.Option("--refresh", min=0.05, help="Seconds between looks for changes by other processes.")
-    ] = 1.0,
+    changes: Annotated[Settings, CHANGES],
     limits: Annotated[Settings, LIMITS],
     models: options.IndexModels,
+    host: Annotated[
+        str, typer.Option("--host", help="Where to listen; beyond this machine a key is needed: LEXENT_API_KEY.")
+    ] = HOST,
+    port: Port = None,
 ) -> None:
     """Serve indexes over HTTP, with a page to search, steer and see why.
 
     Only this machine can reach it, unless --host says otherwise: then LEXENT_API_KEY must hold a key, and
     LEXENT_READ_KEY may hold another for those who only search. Changes made by other processes show within a second.
     """
-    from lexent.server.settings import Limits
-
-    start(
-        paths, host=host, port=port, read_only=read_only, refresh=refresh, limits=Limits(**limits),
-        encoder=models.encoder, lexicon=models.lexicon,
-    )  # fmt: skip
+    start(paths, host=host, port=port, limits=limits, **changes, **vars(models))
 
 
 def start(
     paths: list[Path],
     *,
-    host: str = HOST,
     port: int | None = None,
-    read_only: bool = False,
-    refresh: float = 1.0,
-    limits: Limits | None = None,
+    limits: Settings | None = None,
     encoder: EncoderLike = None,
     lexicon: LexiconLike = None,
     query: str = "",
     browse: bool = False,
+    **settings: Any,
 ) -> None:
-    """Serves until interrupted. query: what the page begins with; browse: show it in a browser when it is ready."""
-    for package in ("fastapi", "uvicorn", "prometheus_client"):
-        from importlib.util import find_spec
+    """Serve until interrupted.
 
-        if find_spec(package) is None:
-            raise MissingExtraError(package.replace("_", "-"), extra="serve", purpose="serving over HTTP")
-    import os
+    query: what the page begins with; browse: show it in a browser when it is ready; settings: others of the server.
+    """
+    from importlib.util import find_spec
     from urllib.parse import urlencode
 
+    for package in ("fastapi", "uvicorn", "prometheus_client"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package.replace("_", "-"), extra="serve", purpose="serving over HTTP")
     # oneDNN keeps what it compiled for the last 1,024 shapes of batches, and here those vary in length. It reads this
-    # when torch is first used, so it is said now.
+    # when torch is first used, so it is set now.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
     from lexent.server.run import address, listen, run
-    from lexent.server.settings import Keys, Limits, Settings
+    from lexent.server.settings import Keys, Limits
+    from lexent.server.settings import Settings as ServerSettings
 
-    settings = Settings(
-        host=host, port=port if port is not None else PORT, keys=Keys.of(), limits=limits or Limits(),
-        read_only=read_only, refresh=refresh,
-    )  # fmt: skip
-    made = listen(host, settings.port, others=port is None)
-    where = address(settings, made)
+    limited = Limits(**limits or {})
+    chosen = ServerSettings(port=PORT if port is None else port, keys=Keys.of(), limits=limited, **settings)
+    made = listen(chosen.host, chosen.port, others=port is None)
+    where = address(chosen, made)
     page = f"{where}/search?{urlencode({'q': query})}" if query else where
 
     def ready() -> None:
         say(f"ready    {page}  (API: {where}/openapi.json; stop: Ctrl-C)")
-        if browse and _has_screen():
+        # A browser without windows would take the terminal away.
+        windows = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform in ("darwin", "win32")
+        if browse and windows:
             import webbrowser
 
             webbrowser.open(page)
 
     say(f"serving  {', '.join(str(path) for path in paths)} at {where}; loading models")
-    run(paths, settings, made, encoder=encoder, lexicon=lexicon, ready=ready)
-
-
-def _has_screen() -> bool:
-    """Whether there is a browser with windows; one in the terminal would take it away."""
-    import os
-    import sys
-
-    shown = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    return bool(shown) or sys.platform in ("darwin", "win32")
+    run(paths, chosen, made, encoder=encoder, lexicon=lexicon, ready=ready)

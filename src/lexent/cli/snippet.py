@@ -51,10 +51,10 @@ def _best_start(words: list[TokenShare], offset: int, length: int, size: int) ->
         return 0
     starts = sorted({max(0, word.start - offset - size // 8) for word in words} | {0})
 
-    def heat(start: int) -> float:
+    def sum_of_shares(start: int) -> float:
         return sum(word.share for word in words if start <= word.start - offset and word.stop - offset <= start + size)
 
-    return min(max(starts, key=lambda start: (heat(start), -start)), length - size)
+    return min(max(starts, key=lambda start: (sum_of_shares(start), -start)), length - size)
 
 
 def _one_line(text: Text) -> Text:

@@ -1,48 +1,57 @@
-"""What the verbs that study a test collection share: their arguments, and how they write numbers."""
+"""Tables of studies on a test collection: systems by measures, with p-values."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import typer
+from rich.text import Text
 
 from lexent import undefined
-from lexent.errors import InputError
+from lexent.cli.views import table
 
-CollectionName = Annotated[
-    str,
-    typer.Argument(
-        metavar="COLLECTION", help="A BEIR folder (corpus.jsonl, queries.jsonl, qrels/), or an ir_datasets id."
-    ),
-]
-Split = Annotated[
-    str | None,
-    typer.Option(
-        "--split",
-        help="The judgements to use, such as test, dev or train. Default: those that an ir_datasets id names, else "
-        "test.",
-        show_default=False,
-    ),
-]
-TrainSplit = Annotated[
-    str | None,
-    typer.Option(
-        "--split",
-        help="The judgements to learn from, such as train or dev; a test split is refused. Default: those that an "
-        "ir_datasets id names, else train.",
-        show_default=False,
-    ),
-]
-
-
-def numbers_of(given: str, flag: str) -> list[int]:
-    """Whole numbers with commas between them."""
-    try:
-        return [int(part) for part in given.split(",") if part.strip()]
-    except ValueError:
-        raise InputError(f'{flag} "{given}" is not integers with commas; write {flag} 32,64,128') from None
+if TYPE_CHECKING:
+    from lexent.evaluation.overlap import Part
 
 
 def p_value(value: float | None) -> str:
     """A p-value as it is read; nothing where there is none."""
     return "<0.001" if value is not None and value < 0.001 else undefined.shown(value, ".3f")
+
+
+def system_table(
+    title: str, part: Part, *, p: bool = True, seconds: Mapping[str, float] | None = None
+) -> Iterator[Text]:
+    """All systems by measures, and by the seconds that they took where those are given."""
+    measures = list(next(iter(part.values.values())))
+    return _table(title, [(measure, part, measure) for measure in measures], p=p, seconds=seconds)
+
+
+def part_tables(parts: Mapping[str, Part], *, p: bool = True) -> Iterator[Text | str]:
+    """Trained systems: on new queries first, then the first measure by part and the rule that tells the parts apart."""
+    from lexent.evaluation.overlap import RULE
+
+    name, first = next(iter(parts.items()))
+    yield from system_table(f"{name} queries, {first.queries:,}", first, p=p)
+    yield ""
+    measure = next(iter(next(iter(first.values.values()))))
+    yield from _table(measure, [(f"{name}, {part.queries:,}", part, measure) for name, part in parts.items()], p=p)
+    yield from ("", RULE)
+
+
+def _table(
+    title: str, columns: Sequence[tuple[str, Part, str]], *, p: bool, seconds: Mapping[str, float] | None = None
+) -> Iterator[Text]:
+    """A row a system; each column is a name, the queries that are measured and the measure."""
+    head = [title, *(cell for name, _, _ in columns for cell in ([name, "p"] if p else [name]))]
+    rows = []
+    for system in columns[0][1].values:
+        row = [system]
+        for _, part, measure in columns:
+            row.append(f"{part.values[system][measure]:.4f}")
+            if p:
+                row.append(p_value(part.p_values.get(system, {}).get(measure)))
+        if seconds is not None:
+            row.append(f"{seconds[system]:.1f}" if system in seconds else "")
+        rows.append(row)
+    return table(head if seconds is None else [*head, "seconds"], rows)

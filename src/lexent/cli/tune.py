@@ -3,85 +3,59 @@
 from __future__ import annotations
 
 import json as jsons
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from lexent.cli import options, studies
-from lexent.cli.console import command, say, say_next, show, show_json
-from lexent.cli.option_groups import option_group, with_option_groups
+from lexent.cli import options
+from lexent.cli.console import Output, command
+from lexent.cli.option_groups import option_group
 from lexent.cli.progress import Meter
-from lexent.cli.studies import p_value
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
+    from lexent.cli.console import Line
     from lexent.evaluation.tuning import Tuned
 
 Search = Literal["coordinate", "grid"]
 
 
 @option_group
-@dataclass(frozen=True, slots=True)
 class Trials:
-    """Which settings are tried, and on how many queries."""
+    """Which settings are tried, and on which queries."""
 
-    over: Annotated[
-        str | None,
-        typer.Option(
-            "--over",
-            metavar="NAMES",
-            help="The settings to tune, with commas, such as k1,b,k2; those of the formula where not given.",
-            show_default=False,
-        ),
-    ] = None
-    search: Annotated[
-        Search, typer.Option("--search", help="One setting at a time until none gains, or all combinations.")
-    ] = "coordinate"
-    values: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--values", metavar="NAME=V,V", help="Values to try of a setting instead of our own: k1=1,2,4. Repeatable."
-        ),
-    ] = None
-    queries: Annotated[
-        int | None,
-        typer.Option("--queries", help="Try on at most this many queries of each, drawn evenly; all where not given."),
-    ] = None
+    collections: Annotated[list[str], typer.Argument(metavar="COLLECTION...")]
+    """BEIR folders or ir_datasets ids; of several, settings are sought that suit all: the mean counts."""
+    recipe: options.RecipeName = "latent-terms"
+    split: options.TrainSplit = None
+    measure: str = "nDCG@10"
+    """The ir_measures name of what to raise."""
+    over: Annotated[str | None, typer.Option(metavar="NAMES")] = None
+    """The settings to tune, with commas, such as k1,b,k2; those of the formula where not given."""
+    search: Search = "coordinate"
+    """One setting at a time until none gains, or all combinations."""
+    values: Annotated[list[str] | None, typer.Option(metavar="NAME=V,V")] = None
+    """Values to try of a setting instead of our own: k1=1,2,4. Repeatable."""
+    queries: int | None = None
+    """Try on at most this many queries of each, drawn evenly; all where not given."""
 
 
-@with_option_groups
-def tune(
-    *,
-    collections: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="COLLECTION...",
-            help="BEIR folders or ir_datasets ids; of several, settings are sought that suit all: the mean counts.",
-        ),
-    ],
-    recipe: options.RecipeName = "latent-terms",
-    split: studies.TrainSplit = None,
-    measure: Annotated[str, typer.Option("--measure", help="The ir_measures name of what to raise.")] = "nDCG@10",
-    trials: Trials,
-    models: options.Models,
-    predict: Annotated[
-        Path | None,
-        typer.Option(
-            "--predict",
-            metavar="DIR",
-            help="Learn instead how much the buckets of a uhd lexicon count for each query, and save the lexicon with "
-            "it to this folder; then use --predicted.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write the recipe to this .json file, for --recipe FILE."),
-    ] = None,
-    rows: Annotated[int, typer.Option("--rows", help="How many of the best settings to show.")] = 8,
-    json: options.Json = False,
-) -> None:
+@option_group
+class Results:
+    """What is learned, written and shown."""
+
+    predict: Annotated[Path | None, typer.Option(metavar="DIR")] = None
+    """Learn instead how much the buckets of a uhd lexicon count for each query, and save the lexicon with it to this
+    folder; then use --predicted."""
+    out: Annotated[Path | None, typer.Option("-o", metavar="FILE")] = None
+    """Write the recipe to this .json file, for --recipe FILE."""
+    rows: int = 8
+    """How many of the best settings to show."""
+
+
+def tune(trials: Trials, models: options.Models, results: Results) -> Output:
     """Find settings of a recipe that rank the train split of your collections best.
 
     Texts are encoded once, and every trial weighs them again. Then evaluate on the test split, which tuning never sees.
@@ -90,52 +64,29 @@ def tune(
     from lexent.evaluation import tuning
     from lexent.evaluation.training_split import to_measure
 
+    out = results.out
     if out is not None and out.suffix != ".json":
         raise InputError(f'--out is a .json file; given: "{out}"; write for example --out {out.stem}.json')
-    if predict is not None:
-        _predict(collections, recipe, predict, split=split, queries=trials.queries, models=models, json=json)
-        return
+    if results.predict is not None:
+        return _predict(trials, models, results.predict)
+    over = None if trials.over is None else options.names_of(trials.over)
+    given = {**vars(trials), "over": over, "grid": values_of(trials.values) or None, **vars(models)}
+    del given["values"]
     with Meter("") as meter:
-        found = tuning.tune(
-            collections,
-            recipe=recipe,
-            split=split,
-            measure=measure,
-            over=None if trials.over is None else options.names_of(trials.over),
-            search=trials.search,
-            grid=values_of(trials.values) or None,
-            queries=trials.queries,
-            lexicon=models.lexicon,
-            encoder=models.encoder,
-            progress=meter.update,
-        )
+        found = tuning.tune(**given, progress=meter.update)
     if out is not None:
         recipes.write(found.recipe, out)
-    if json:
-        show_json(found.to_json())
-        return
-    _show(found, rows)
-    if out is not None:
-        say(f"recipe in {out}")
-    place = to_measure(collections[0])
-    chosen: list[object] = ["--recipe", out] if out is not None else ["--recipe", recipe, *flags(found.settings)]
-    lines = [command("lexent", "eval", place, *chosen), command("lexent", "index", place, *chosen)]
+    place = to_measure(trials.collections[0])
+    chosen: list[object] = ["--recipe", trials.recipe, *flags(found.settings)] if out is None else ["--recipe", out]
+    steps = [command("lexent", "eval", place, *chosen), command("lexent", "index", place, *chosen)]
     if found.settings:
-        lines.append(command("lexent", "retune", "DIR", *flags(found.settings)))
-    say_next(*lines)
+        steps.append(command("lexent", "retune", "DIR", *flags(found.settings)))
+    return Output(found, _lines(found, results.rows), steps, [f"recipe in {out}"] if out is not None else ())
 
 
-def _predict(
-    collections: list[str],
-    recipe: str,
-    out: Path,
-    *,
-    split: str | None,
-    queries: int | None,
-    models: options.Models,
-    json: bool,
-) -> None:
+def _predict(trials: Trials, models: options.Models, out: Path) -> Output:
     from lexent.artifact import check_target
+    from lexent.cli.studies import p_value
     from lexent.cli.views import table
     from lexent.evaluation import tuning
     from lexent.evaluation.training_split import to_measure
@@ -143,29 +94,28 @@ def _predict(
     from lexent.recipes import get
 
     check_target(out, kind="lexicon", overwrite=False)
-    whole = load(models.lexicon, recipe=get(recipe))
+    whole = load(models.lexicon, recipe=get(trials.recipe))
+    given: dict[str, Any] = {name: getattr(trials, name) for name in ("collections", "recipe", "split", "queries")}
     with Meter("") as meter:
-        given: dict[str, Any] = {"recipe": recipe, "split": split, "queries": queries, "lexicon": whole}
-        found = tuning.predict_buckets(collections, **given, encoder=models.encoder, progress=meter.update)
+        found = tuning.predict_buckets(**given, lexicon=whole, encoder=models.encoder, progress=meter.update)
+    kept = found.predictor is not None
     if found.predictor is not None:
         whole.weighing(found.predictor).save(out)
-    if json:
-        kept = str(out) if found.predictor is not None else None
-        show_json({"values": found.values, "fixed": found.fixed, "p_value": found.p_value, "lexicon": kept})
-        return
-    show(
-        *table(["weights of buckets", "nDCG@10"], [[name, f"{value:.4f}"] for name, value in found.values.items()]), ""
-    )
-    gain = found.values["predicted"] - found.values["fixed"]
-    show(
-        f"{found.queries:,} queries, each measured by what others taught; gain {gain:+.4f}, p {p_value(found.p_value)}"
-    )
+    rows = [[name, f"{value:.4f}"] for name, value in found.values.items()]
+    gain = f"gain {found.values['predicted'] - found.values['fixed']:+.4f}, p {p_value(found.p_value)}"
     fixed = ",".join(f"{weight:g}" for weight in found.fixed)
-    if found.predictor is None:
-        show(f"queries gain nothing by weights of their own; fixed ones: --buckets {fixed}")
-        return
-    show(f"lexicon in {out}")
-    say_next(command("lexent", "eval", to_measure(collections[0]), "--recipe", recipe, "--lexicon", out, "--predicted"))
+    weights = f"queries gain nothing by weights of their own; fixed ones: --buckets {fixed}"
+    place = to_measure(trials.collections[0])
+    return Output(
+        {"values": found.values, "fixed": found.fixed, "p_value": found.p_value, "lexicon": str(out) if kept else None},
+        [
+            *table(["weights of buckets", "nDCG@10"], rows),
+            "",
+            f"{found.queries:,} queries, each measured by what others taught; {gain}",
+            f"lexicon in {out}" if kept else weights,
+        ],
+        [command("lexent", "eval", place, "--recipe", trials.recipe, "--lexicon", out, "--predicted")] if kept else (),
+    )
 
 
 def values_of(given: list[str] | None) -> dict[str, list[Any]]:
@@ -197,19 +147,20 @@ def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).lower()
 
 
-def _show(found: Tuned, rows: int) -> None:
+def _lines(found: Tuned, rows: int) -> Iterator[Line]:
+    from lexent.cli.studies import p_value
     from lexent.cli.views import table
 
     names = list(found.over)
-    best = [[*(_shown(trial.settings[name]) for name in names), f"{trial.value:.4f}"] for trial in found.trials[:rows]]
-    own = [*(_shown(found.start.setting(name)) for name in names), f"{found.before:.4f}"]
-    lines = [["", *row] for row in best]
-    show(*table(["", *names, found.measure], [*lines, ["as it was", *own]]), "")
+    best = [
+        ["", *(_shown(trial.settings[name]) for name in names), f"{trial.value:.4f}"] for trial in found.trials[:rows]
+    ]
+    own = ["as it was", *(_shown(found.start.setting(name)) for name in names), f"{found.before:.4f}"]
+    yield from table(["", *names, found.measure], [*best, own])
+    yield ""
     for name, (before, value) in found.collections.items():
-        show(f"{name}: {before:.4f} -> {value:.4f}")
+        yield f"{name}: {before:.4f} -> {value:.4f}"
     gain = f"gain {found.value - found.before:+.4f}, p {p_value(found.p_value)} (paired t-test over the same queries)"
-    show(f"{len(found.trials):,} settings tried; {gain}")
-    if not found.settings:
-        show(f"nothing gains on the settings of {found.start.name}")
-    else:
-        show("settings: " + " ".join(flags(found.settings)))
+    yield f"{len(found.trials):,} settings tried; {gain}"
+    settings = " ".join(flags(found.settings))
+    yield f"settings: {settings}" if settings else f"nothing gains on the settings of {found.start.name}"

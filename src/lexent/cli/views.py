@@ -13,12 +13,12 @@ from lexent.cli.snippet import snippet
 if TYPE_CHECKING:
     from lexent.explain import Alignment, Explanation
     from lexent.explain.ranking import Comparison
-    from lexent.search.fused import FusedResults
+    from lexent.search.fused import FusedHit, FusedResults
     from lexent.search.results import AddedConcept, Hit, QueryConcept, Results
     from lexent.types import Contribution, TokenShare
 
 BRIEF, FULL = 3, 8
-"""Contributions that are shown of a hit: at a glance, and when an explanation was asked for."""
+"""Contributions that are shown of a hit: at a glance, and with --explain."""
 
 COLOURS = ("cyan", "magenta", "yellow", "green", "blue")
 MARGIN = "      "
@@ -43,17 +43,14 @@ def results(
     if found.approximate:
         yield Text("fast mode, approximate: a document that no token's strongest concepts find is missed", style="dim")
     if not found.hits:
-        which = "no document that passes the filter" if filtered else "no document"
-        yield Text(f"{which} shares a concept with the query", style="dim")
+        yield _nothing("a concept", filtered=filtered)
     for place, hit in enumerate(found.hits):
         yield Text()
         yield from _hit(hit, words[place] if place < len(words) else (), full=full, text=text)
 
 
 def _hit(hit: Hit, words: tuple[TokenShare, ...], *, full: bool, text: bool) -> Iterator[Text]:
-    title = hit.title if hit.title.startswith(hit.id) else f"{hit.id}  {hit.title}".strip()
-    head = Text.assemble((f"{hit.rank:3}  ", "dim"), (f"{hit.score:7.2f}  ", "bold"), (title, "bold"))
-    yield cut(head)
+    yield _head(hit, f"{hit.score:7.2f}")
     if text:
         room = width() - len(MARGIN)
         for line in snippet(hit, words, room).wrap(stdout(), room):
@@ -70,12 +67,10 @@ def fused(found: FusedResults, *, full: bool, filtered: bool = False) -> Iterato
     yield Text.assemble(("query  ", "dim"), (found.query, "bold"))
     yield from added(found.added, shown=FULL if full else BRIEF)
     if not found.hits:
-        which = "no document that passes the filter" if filtered else "no document"
-        yield Text(f"{which} shares a concept or a word with the query", style="dim")
+        yield _nothing("a concept or a word", filtered=filtered)
     for hit in found.hits:
-        title = hit.title if hit.title.startswith(hit.id) else f"{hit.id}  {hit.title}".strip()
         yield Text()
-        yield cut(Text.assemble((f"{hit.rank:3}  ", "dim"), (f"{hit.score:7.3f}  ", "bold"), (title, "bold")))
+        yield _head(hit, f"{hit.score:7.3f}")
         for line in Text(" ".join(hit.text[: 2 * width()].split())).wrap(stdout(), width() - len(MARGIN))[:2]:
             yield Text(MARGIN).append_text(line)
         for part in hit.parts:
@@ -144,15 +139,9 @@ def comparison(other: Comparison, *, shown: int = FULL) -> Iterator[Text]:
     """What a document that ranks higher has more of, and less of."""
     from lexent.explain.contributions import BAR_CHARS, bar
 
-    yield cut(
-        Text.assemble(
-            ("rank ", "dim"),
-            f"{other.rank}",
-            ("  score ", "dim"),
-            f"{other.score:.2f}, {other.gap:.2f} more  ",
-            (other.title if other.title.startswith(other.id) else f"{other.id}  {other.title}".strip(), "bold"),
-        )
-    )
+    score = f"{other.score:.2f}, {other.gap:.2f} more  "
+    title = (titled(other.id, other.title), "bold")
+    yield cut(Text.assemble(("rank ", "dim"), f"{other.rank}", ("  score ", "dim"), score, title))
     longest = max((abs(part.value) for part in other.differences), default=0.0)
     for part in other.differences[:shown]:
         line = Text.assemble(MARGIN, (bar(part.value, longest), "red" if part.value > 0 else "green"))
@@ -168,11 +157,22 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) 
     """Columns that line up; the first `left` ones are words, the others numbers."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     for place, row in enumerate((head, *rows)):
-        cells = [
-            cell.ljust(widths[column]) if column < left else cell.rjust(widths[column])
-            for column, cell in enumerate(row)
-        ]
+        cells = [f"{cell:{'<' if column < left else '>'}{widths[column]}}" for column, cell in enumerate(row)]
         yield Text("  ".join(cells).rstrip(), style="dim" if place == 0 else "")
+
+
+def titled(id: str, title: str) -> str:
+    """A document's id and title; the title alone where it begins with the id."""
+    return title if title.startswith(id) else f"{id}  {title}".strip()
+
+
+def _nothing(shared: str, *, filtered: bool) -> Text:
+    which = "no document that passes the filter" if filtered else "no document"
+    return Text(f"{which} shares {shared} with the query", style="dim")
+
+
+def _head(hit: Hit | FusedHit, score: str) -> Text:
+    return cut(Text.assemble((f"{hit.rank:3}  ", "dim"), (f"{score}  ", "bold"), (titled(hit.id, hit.title), "bold")))
 
 
 def cut(line: Text) -> Text:

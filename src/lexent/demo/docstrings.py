@@ -93,7 +93,7 @@ def _entry(place: int, name: str, signature: str, node: ast.Module | Definition)
 
 
 def _exported(tree: ast.Module) -> set[str]:
-    """The names in __all__ where it is one plain list; empty where it is not said, or made up in several steps."""
+    """The names in __all__ where it is one plain list; empty where there is none, or it is made in several steps."""
     mentions = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "__all__"]
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(mentions) == 1 and mentions[0] in node.targets:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 VERSION = 1
 """Counted up when other entries are collected."""
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Library:
@@ -41,13 +39,13 @@ def open_library(
     *,
     encoder: Encoder,
     lexicon: Lexicon,
-    say: Say,
-    progress: Callable[[int, int], None] | None = None,
+    say: Callable[[str], None],
+    progress: Callable[[int], Callable[[int], None]] | None = None,
     limit: int | None = None,
 ) -> Library:
     """The index of this Python and lexicon, from the cache folder or built now.
 
-    progress: called with the number of docstrings done, and of how many.
+    progress: called with the number of docstrings, it gives what is called with each count that is done.
     """
     from lexent.engine import Index
 
@@ -61,21 +59,14 @@ def open_library(
     start = perf_counter()
     documents = collect(limit=limit)
     say(f"{len(documents):,} docstrings of Python {platform.python_version()}'s standard library")
-    done = 0
-
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
-        if progress is not None:
-            progress(done, len(documents))
 
     def build(out: Path) -> Index:
+        advance = progress(len(documents)) if progress is not None else None
         return Index.build(documents, out=out, encoder=encoder, lexicon=lexicon, progress=advance, overwrite=True)
 
     try:
         index = build(_writable(place))
     except (WriteError, InputError) as error:  # the cache folder is no place to write
-        done = 0
         folder = Path(tempfile.mkdtemp(prefix="lexent-demo-"))
         say(f"{error}; using {folder}")
         index = build(folder / place.name)
@@ -85,7 +76,7 @@ def open_library(
 def _place(encoder: Encoder, lexicon: Lexicon, limit: int) -> Path:
     """Named after everything that the index depends on, so that one which exists is the right one."""
     version = platform.python_version()
-    parts: Sequence[object] = (VERSION, limit, MIN_CHARS, MAX_CHARS, encoder.fingerprint, lexicon.hash)
+    parts = [VERSION, limit, MIN_CHARS, MAX_CHARS, encoder.fingerprint, lexicon.hash]
     settings = json.dumps([*parts, recipes.get("latent-terms").to_dict()], sort_keys=True)
     mark = hashlib.sha256(settings.encode()).hexdigest()[:8]
     return cache.folder().parent / "demo" / f"python-{version}-{mark}.lexent"

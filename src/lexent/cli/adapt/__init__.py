@@ -1,1 +1,1 @@
-"""lexent adapt: a file a verb."""
+"""lexent adapt: its verbs."""

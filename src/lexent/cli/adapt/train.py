@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lexent.cli import options, studies
-from lexent.cli.console import command, say, say_next, show, show_json
-from lexent.cli.option_groups import Settings, settings_group, with_option_groups
+from lexent.cli import options
+from lexent.cli.console import Output, command
+from lexent.cli.option_groups import Settings, settings_group
 from lexent.cli.progress import Meter
 
 if TYPE_CHECKING:
+    from lexent.cli.console import Line
     from lexent.evaluation.adapting import Training
 
 _FILE = "adapters/config.py"
-
-
 FORM = settings_group(
     _FILE,
     "AdapterConfig",
@@ -36,18 +36,15 @@ TRAINING = settings_group(
 )  # fmt: skip
 
 
-@with_option_groups
 def train(
-    *,
-    collection: studies.CollectionName,
+    collection: options.CollectionName,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder of the new adapter.")],
-    split: studies.TrainSplit = None,
     form: Annotated[Settings, FORM],
     settings: Annotated[Settings, TRAINING],
+    split: options.TrainSplit = None,
     encoder: options.EncoderName = None,
     overwrite: options.Overwrite = False,
-    json: options.Json = False,
-) -> None:
+) -> Output:
     """Train an adapter on judged queries; the encoder stays as it is.
 
     Folds of the train queries are held out in turn. Some choose the number of passes, others test the choice: where
@@ -72,33 +69,32 @@ def train(
         )
     save(found.adapter, out, overwrite=overwrite)
     seconds = perf_counter() - began
-    if json:
-        show_json({"path": str(out), **found.to_json(), "seconds": round(seconds, 3)})
-        return
-    _show(found)
-    if found.adapter.info.kept_base:
-        say("note     the base retriever was kept: held-out train queries did not gain for certain")
-    show(f"trained  {found.adapter.parameters:,} numbers, {found.epochs} passes, {seconds:,.0f} s -> {out}")
     place = to_measure(collection)
-    say_next(
-        command("lexent", "adapt", "eval", place, out),
-        command("lexent", "adapt", "explain", place, out, "QUERY"),
+    passes = f"{found.adapter.parameters:,} numbers, {found.epochs} passes, {seconds:,.0f} s"
+    kept = "note     the base retriever was kept: held-out train queries did not gain for certain"
+    return Output(
+        {"path": str(out), **found.to_json(), "seconds": round(seconds, 3)},
+        (*_lines(found), f"trained  {passes} -> {out}"),
+        [command("lexent", "adapt", "eval", place, out), command("lexent", "adapt", "explain", place, out, "QUERY")],
+        [kept] if found.adapter.info.kept_base else (),
     )
 
 
-def _show(found: Training) -> None:
+def _lines(found: Training) -> Iterator[Line]:
+    from lexent.cli.studies import p_value
     from lexent.cli.views import table
 
-    show(f"{found.collection} ({found.split}): {found.queries:,} queries, {found.held_out:,} of them held out", "")
-    head = ["held-out train queries", *found.base]
-    rows = [
-        ["base", *(f"{value:.4f}" for value in found.base.values())],
-        ["adapted", *(f"{value:.4f}" for value in found.adapted.values())],
-    ]
-    show(*table(head, rows))
+    yield from (
+        f"{found.collection} ({found.split}): {found.queries:,} queries, {found.held_out:,} of them held out",
+        "",
+    )
+    means = {"base": found.base, "adapted": found.adapted}
+    rows = [[name, *(f"{value:.4f}" for value in values.values())] for name, values in means.items()]
+    yield from table(["held-out train queries", *found.base], rows)
+    yield ""
+    yield f"p {p_value(found.p_value)}: paired one-sided t-test over them; the passes were chosen on others"
     new = found.new_documents
-    show("", f"p {studies.p_value(found.p_value)}: paired one-sided t-test over them; the passes were chosen on others")
-    show(
+    yield (
         f"of {new['queries']:,.0f} whose documents were no training query's answer: "
         f"nDCG@10 {new['base']:.4f} -> {new['adapted']:.4f}"
     )

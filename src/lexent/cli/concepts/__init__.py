@@ -1,1 +1,1 @@
-"""lexent concepts: a file a verb."""
+"""lexent concepts: its verbs."""

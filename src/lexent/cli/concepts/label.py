@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
 import typer
 
-from lexent.cli import models, options, subjects
-from lexent.cli.console import command, say, say_next, show, show_json
+from lexent.cli import models, options
+from lexent.cli.console import Output, command
 from lexent.cli.failures import INTERRUPTED, error_line
-from lexent.cli.option_groups import option_group, with_option_groups
+from lexent.cli.option_groups import option_group
 from lexent.cli.progress import Meter
+from lexent.cli.subjects import subject_of
+from lexent.cli.train.app import texts_of
 from lexent.errors import InputError
 
 
 @option_group
-@dataclass(frozen=True, slots=True)
 class EvidenceOptions:
     """Which concepts are named, and from how many examples."""
 
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", "-n", min=1, help="Name this many concepts, drawn at random; all where not given."),
-    ] = None
-    examples: Annotated[
-        int, typer.Option("--examples", min=1, help="Active texts that the model is shown of a concept.")
-    ] = 20
-    least: Annotated[
-        int, typer.Option("--least", min=1, help="Active texts a concept must have in each half of the texts.")
-    ] = 5
-    sample: subjects.Sample = 20_000
-    seed: subjects.Seed = 0
+    limit: Annotated[int | None, typer.Option("-n", min=1)] = None
+    """Name this many concepts, drawn at random; all where not given."""
+    examples: Annotated[int, typer.Option(min=1)] = 20
+    """Active texts that the model is shown of a concept."""
+    least: Annotated[int, typer.Option(min=1)] = 5
+    """Active texts a concept must have in each half of the texts."""
+    sample: options.Texts = 20_000
+    seed: options.Seed = 0
 
 
-@with_option_groups
 def label(
-    *,
     source: Annotated[
-        str,
-        typer.Argument(metavar="LEXICON_OR_INDEX", help="A lexicon's folder, a shipped one's name, or an index."),
+        str, typer.Argument(metavar="LEXICON_OR_INDEX", help="A lexicon's folder, a shipped one's name, or an index.")
     ],
     texts: Annotated[
         list[Path], typer.Argument(metavar="TEXTS", help="Files or folders to take examples from, as `index` reads.")
@@ -52,16 +45,17 @@ def label(
     ],
     endpoint: models.EndpointOptions,
     evidence: EvidenceOptions,
-    encoder: options.EncoderName = None,
     columns: options.TextColumns,
+    encoder: options.EncoderName = None,
     overwrite: options.Overwrite = False,
-    json: options.Json = False,
-) -> None:
+) -> Output:
     """Name concepts by a language model, from examples over the whole range of activation.
 
-    One half of the texts is never shown to the model, so that `lexent concepts score` can be asked on it. Answers are
-    kept in OUT.replies.jsonl: a run that was stopped goes on where it was when the same command is typed again.
+    One half of the texts is never shown to the model, so that `lexent concepts score` can test the names on it. Answers
+    are kept in OUT.replies.jsonl: a run that was stopped goes on where it was when the same command is typed again.
     """
+    import numpy as np
+
     from lexent.artifact import check_target
     from lexent.lexicon import labelling
     from lexent.lexicon.activations import observe
@@ -72,28 +66,20 @@ def label(
     start = perf_counter()
     check_target(out, kind="lexicon", overwrite=overwrite)
     reached, seed, least = endpoint.of(model), evidence.seed, evidence.least
-    subject = subjects.subject_of(source, encoder=encoder)
-    held = subjects.texts_of(texts, columns, sample=evidence.sample)
+    lexicon, coder = subject_of(source, encoder=encoder)
+    held = texts_of(texts, columns, sample=evidence.sample, distinct=True)
     with Meter() as meter:
-        seen = observe(
-            held,
-            encoder=subject.encoder,
-            lexicon=subject.lexicon,
-            progress=meter.counter("coding", len(held)),
-        )
-    import numpy as np
-
+        seen = observe(held, encoder=coder, lexicon=lexicon, progress=meter.counter("coding", len(held)))
     parts = np.array([is_held_out(one, seed=seed) for one in held], dtype=bool)
     chosen = eligible(seen, parts, least=least, limit=evidence.limit, seed=seed)
     if not chosen:
         raise InputError(f"no concept is active in {least} texts of each half; give more texts, or --least 1")
-    level = subject.lexicon.info.level
     found = gather(
         seen,
         held,
         concepts=chosen,
-        encoder=subject.encoder,
-        level=level,
+        encoder=coder,
+        level=lexicon.info.level,
         active=evidence.examples,
         silent=labelling.SILENT_EXAMPLES,
         seed=seed,
@@ -105,7 +91,7 @@ def label(
         try:
             with Meter("labels") as meter:
                 done = labelling.label(
-                    subject.lexicon,
+                    lexicon,
                     found,
                     endpoint=reached,
                     replies=replies,
@@ -118,21 +104,18 @@ def label(
     page = f"{card(done.lexicon)}\n{done.labels:,} of the names were given by the language model `{model}`.\n"
     done.lexicon.save(out, card=page, overwrite=overwrite)
     seconds = perf_counter() - start
-    if json:
-        facts = {"path": str(out), "hash": done.lexicon.hash, "concepts": done.lexicon.size, "asked": len(found)}
-        counts = {"labels": done.labels, "unread": done.unread, "unanswered": done.unanswered}
-        spent = {"prompt_tokens": done.prompt_tokens, "completion_tokens": done.completion_tokens}
-        show_json({**facts, **counts, **spent, "seconds": round(seconds, 3)})
-        return
+    facts = {"path": str(out), "hash": done.lexicon.hash, "concepts": done.lexicon.size, "asked": len(found)}
+    names = ("labels", "unread", "unanswered", "prompt_tokens", "completion_tokens")
+    counts = {name: getattr(done, name) for name in names}
     kept = f"; {done.unread:,} answers held no name and {done.unanswered:,} did not come: those keep their old ones"
-    show(
-        f"named    {done.labels:,} of {done.lexicon.size:,} concepts by {model}, {seconds:,.0f} s -> {out}"
-        + (kept if done.unread or done.unanswered else "")
-    )
+    line = f"named    {done.labels:,} of {done.lexicon.size:,} concepts by {model}, {seconds:,.0f} s -> {out}"
     first = next((concept for concept in done.lexicon.concepts if concept.source), None)
-    if first is not None:
-        say(f"such as  #{first.id} {first.label} (was: {first.plain})")
-    say_next(
-        command("lexent", "concepts", "score", *texts, "--lexicon", out),
-        command("lexent", "concepts", "show", first.id if first else 0, "--lexicon", out),
+    return Output(
+        {**facts, **counts, "seconds": round(seconds, 3)},
+        [line + (kept if done.unread or done.unanswered else "")],
+        [
+            command("lexent", "concepts", "score", *texts, "--lexicon", out),
+            command("lexent", "concepts", "show", first.id if first else 0, "--lexicon", out),
+        ],
+        [f"such as  #{first.id} {first.label} (was: {first.plain})"] if first is not None else (),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any, Literal
@@ -11,18 +10,17 @@ from typing import Annotated, Any, Literal
 import typer
 
 from lexent.cli import options
-from lexent.cli.console import command, say, say_next, show, show_json
+from lexent.cli.console import Output, command, say
 from lexent.cli.failures import INTERRUPTED, error_line
-from lexent.cli.option_groups import OptionGroup, Settings, option_group, settings_group, with_option_groups
+from lexent.cli.option_groups import OptionGroup, Settings, option_group, settings_group
 from lexent.cli.progress import Meter
-from lexent.cli.train import ssr, uhd
+from lexent.cli.train import from_pairs
 from lexent.errors import InputError
 
-_FILE = "training/reconstruction/trainer.py"
 Level = Literal["tokens", "pooled"]
 
 SETTINGS = settings_group(
-    _FILE,
+    "training/reconstruction/trainer.py",
     "TrainConfig",
     ("d_sae", "k", "batch", "lr", "seed", "tied", "architecture"),
     flags={"d_sae": "--latents", "k": "--sae-k"},
@@ -37,59 +35,38 @@ SETTINGS = settings_group(
 
 
 @option_group
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Which texts are learned from, how often, and in which form."""
+class Run:
+    """What is trained, on which texts, how often, and in which form it is stored."""
 
-    passes: Annotated[
-        int | None,
-        typer.Option(
-            "--passes",
-            help="How often every text is seen. Default: 3, and 2 before the pairs of ssr, or none with --paper.",
-        ),
-    ] = None
-    sentences: Annotated[
-        int, typer.Option("--sentences", help="Learn from up to this many sentences of each text, too.")
-    ] = 4
-    level: Annotated[
-        Level | None,
-        typer.Option(
-            "--level", help="Learn from a state per token, or one per text. Default: tokens.", show_default=False
-        ),
-    ] = None
-    sample: Annotated[
-        int | None,
-        typer.Option("--sample", help="Learn from this many texts only, drawn evenly; all where not given."),
-    ] = None
-    bits: Annotated[int, typer.Option("--bits", help="Precision of the stored matrices: 32, or 8 for a quarter.")] = 32
+    out: Annotated[Path, typer.Option("-o", metavar="DIR")]
+    """The folder of the new lexicon."""
+    encoder: options.EncoderName = None
+    recipe: str | None = None
+    """The recipe to train for. ssr and uhd learn from pairs of queries and documents; of others the level is taken."""
+    passes: int | None = None
+    """How often every text is seen. Default: 3, and 2 before the pairs of ssr, or none with --paper."""
+    sentences: int = 4
+    """Learn from up to this many sentences of each text, too."""
+    level: Level | None = None
+    """Learn from a state per token, or one per text. Default: tokens."""
+    sample: int | None = None
+    """Learn from this many texts only, drawn evenly; all where not given."""
+    bits: int = 32
+    """Precision of the stored matrices: 32, or 8 for a quarter."""
+    overwrite: options.Overwrite = False
 
 
-@with_option_groups
 def train(
-    *,
     texts: Annotated[
         list[Path], typer.Argument(metavar="TEXTS", help="Files or folders to learn from, of any kind `index` reads.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder of the new lexicon.")],
-    encoder: options.EncoderName = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            "--recipe",
-            help="The recipe to train for. ssr and uhd learn from pairs of queries and documents; of others the "
-            "level is taken.",
-            show_default=False,
-        ),
-    ] = None,
+    run: Run,
     settings: Annotated[Settings, SETTINGS],
-    reading: Reading,
-    pairs: Annotated[Settings, ssr.PAIRS],
-    ssr_settings: Annotated[Settings, ssr.SETTINGS],
-    uhd_settings: Annotated[Settings, uhd.SETTINGS],
+    pairs: Annotated[Settings, from_pairs.PAIRS],
+    ssr: Annotated[Settings, from_pairs.SSR],
+    uhd: Annotated[Settings, from_pairs.UHD],
     columns: options.TextColumns,
-    overwrite: options.Overwrite = False,
-    json: options.Json = False,
-) -> None:
+) -> Output | None:
     """Train a lexicon: learn concepts from an encoder's states on your texts, and name them.
 
     With --recipe ssr its codes also learn from pairs of queries and documents, to be compared token by token; with
@@ -97,101 +74,94 @@ def train(
     was when the same command is typed again.
     """
     from lexent import recipes
-    from lexent.corpus import texts as read_texts
 
-    if reading.bits not in (8, 32):
-        raise InputError(f"bits is {reading.bits}; allowed: 8, 32")
+    out, recipe = run.out, run.recipe
+    if run.bits not in (8, 32):
+        raise InputError(f"bits is {run.bits}; allowed: 8, 32")
     chosen = recipes.get(recipe) if recipe is not None else None
     with_ssr = chosen is not None and chosen.match == "maxsim"
     with_uhd = chosen is not None and chosen.winners
-    if with_ssr or with_uhd:
-        _refuse_of_states(settings, reading, recipe, passes=with_ssr)
-    else:
-        _refuse(pairs, ssr.PAIRS, "it is of learning from pairs: add --recipe ssr or uhd")
-    if not with_ssr:
-        _refuse(ssr_settings, ssr.SETTINGS, "it is of learning from pairs token by token: add --recipe ssr")
-    if not with_uhd:
-        _refuse(uhd_settings, uhd.SETTINGS, "it is of winners in buckets: add --recipe uhd")
-    level = reading.level
+    _refuse_others(run, settings, pairs, ssr, uhd, with_ssr=with_ssr, with_uhd=with_uhd)
+    level = run.level
     if chosen is not None and not (with_ssr or with_uhd):
         if level not in (None, chosen.level):
             raise InputError(f"--recipe {recipe} reads {chosen.level} states; leave --level {level} out")
         level = chosen.level
     begin = perf_counter()
-    given = read_texts(texts, text=columns.text, title=columns.title)
-    count = given.count()
-    held = sampled(given, reading.sample, count=count) if reading.sample is not None else list(given)
-    of = f" of {count:,}" if count and count != len(held) else ""
-    say(f"found    {len(held):,}{of} texts")
-
-    from lexent.encoders import DEFAULT
-    from lexent.training.reconstruction.train import train as run
-    from lexent.training.reconstruction.trainer import TrainConfig
-
+    held = texts_of(texts, columns, sample=run.sample)
     try:
         with Meter("") as meter:
+            given: dict[str, Any] = {
+                "out": out,
+                "bits": run.bits,
+                "overwrite": run.overwrite,
+                "progress": lambda stage, done, detail: meter.update(stage, done, 1.0, detail),
+            }
             if with_ssr or with_uhd:
-                paper = pairs.get("paper", False)
-                learned = {**settings, **{name: pairs[name] for name in pairs if name not in ssr.OF_RUN}}
-                config: Any
-                if with_ssr:
-                    first = {} if reading.passes is None else {"pretrain": reading.passes}
-                    own = {name: value for name, value in ssr_settings.items() if name != "start"}
-                    config = ssr.settings_of({**learned, **first, **own}, paper=paper)
-                else:
-                    own = {name: value for name, value in uhd_settings.items() if name != "joint"}
-                    config = uhd.settings_of({**learned, **own}, paper=paper)
-                if paper:
-                    from lexent.training.ssr import config as ssr_config
-                    from lexent.training.uhd import config as uhd_config
-
-                    differs = ssr_config.DIFFERS if with_ssr else uhd_config.DIFFERS
-                    say("paper    what differs from it:")
-                    for each in differs:
-                        say(f"         {each}")
-                gathered = ssr.gathered(
-                    texts, out=out, encoder=encoder, pairs=pairs, seed=config.seed, overwrite=overwrite, meter=meter
+                config = _pair_config({**settings, **pairs, **ssr, **uhd}, run.passes, with_ssr=with_ssr)
+                found = from_pairs.gathered(
+                    texts, pairs, out=out, encoder=run.encoder, seed=config.seed, overwrite=run.overwrite, meter=meter
                 )
-                if gathered is None:
-                    return
-                model, known = gathered
-                common: dict[str, Any] = {"out": out, "encoder": model, "config": config, "bits": reading.bits}
-                common |= {"overwrite": overwrite, "meter": meter}
-                if with_ssr:
-                    lexicon = ssr.run(
-                        held, known, start=ssr_settings.get("start"), sentences=reading.sentences, **common
-                    )
-                else:
-                    lexicon = uhd.run(held, known, joint=uhd_settings.get("joint", False), **common)
+                if found is None:
+                    return None
+                given |= {"encoder": found[0], "pairs": found[1], "config": config}
+            if with_ssr:
+                from lexent.lexicon import load
+                from lexent.training.ssr.train import train_ssr
+
+                start = load(ssr["start"]) if "start" in ssr else None
+                lexicon = train_ssr(held, start=start, sentences=run.sentences, **given)
+            elif with_uhd:
+                from lexent.training.uhd.train import train_uhd
+
+                lexicon = train_uhd(held, joint=uhd.get("joint", False), **given)
             else:
-                lexicon = run(
+                from lexent.encoders import DEFAULT
+                from lexent.training.reconstruction import train as reconstruction
+                from lexent.training.reconstruction.trainer import TrainConfig
+
+                lexicon = reconstruction.train(
                     held,
-                    out=out,
-                    encoder=encoder or DEFAULT,
+                    encoder=run.encoder or DEFAULT,
                     level=level or "tokens",
                     config=TrainConfig.for_level(level or "tokens", **settings),
-                    passes=3 if reading.passes is None else reading.passes,
-                    sentences=reading.sentences,
-                    bits=8 if reading.bits == 8 else 32,
-                    overwrite=overwrite,
-                    progress=lambda stage, done, detail: meter.update(stage, done, 1.0, detail),
+                    passes=3 if run.passes is None else run.passes,
+                    sentences=run.sentences,
+                    **given,
                 )
     except KeyboardInterrupt:
         error_line(interrupted(out))
         raise typer.Exit(INTERRUPTED) from None
     seconds = perf_counter() - begin
-    if json:
-        facts = {"path": str(out), "name": lexicon.name, "concepts": lexicon.size, "hash": lexicon.hash}
-        show_json({**facts, "training": lexicon.info.training, "seconds": round(seconds, 3)})
-        return
-    show(f"trained  {lexicon.size:,} named concepts for {lexicon.encoder_id}, {seconds:,.0f} s -> {out}")
+    facts = {"path": str(out), "name": lexicon.name, "concepts": lexicon.size, "hash": lexicon.hash}
     changed = with_ssr and not config.freeze
-    used = lexicon.encoder_id if changed else None if with_uhd else encoder
+    used = lexicon.encoder_id if changed else None if with_uhd else run.encoder
     more = [*(["--encoder", used] if used else []), *(["--recipe", recipe] if recipe is not None else [])]
-    say_next(
-        command("lexent", "concepts", "list", "--lexicon", out),
-        command("lexent", "index", texts[0], *more, "--lexicon", out),
+    return Output(
+        {**facts, "training": lexicon.info.training, "seconds": round(seconds, 3)},
+        [f"trained  {lexicon.size:,} named concepts for {lexicon.encoder_id}, {seconds:,.0f} s -> {out}"],
+        [
+            command("lexent", "concepts", "list", "--lexicon", out),
+            command("lexent", "index", texts[0], *more, "--lexicon", out),
+        ],
     )
+
+
+def _pair_config(given: Settings, passes: int | None, *, with_ssr: bool) -> Any:
+    """The settings of training on pairs: those that were given, the others ours or the paper's."""
+    from lexent.training.ssr import config as ssr
+    from lexent.training.uhd import config as uhd
+
+    own = {name: value for name, value in given.items() if name not in from_pairs.RUN_OPTIONS}
+    if with_ssr and passes is not None:
+        own["pretrain"] = passes
+    kind: Any = ssr.RetrievalConfig if with_ssr else uhd.WinnerConfig
+    if not given.get("paper", False):
+        return kind(**own)
+    say("paper    what differs from it:")
+    for each in ssr.DIFFERS if with_ssr else uhd.DIFFERS:
+        say(f"         {each}")
+    return kind.paper(**own)
 
 
 def interrupted(out: Path) -> str:
@@ -204,26 +174,46 @@ def interrupted(out: Path) -> str:
     return "interrupted before the first checkpoint, so no training is kept; the same command starts from the beginning"
 
 
-def _refuse_of_states(settings: Settings, reading: Reading, recipe: str | None, *, passes: bool) -> None:
-    """Refuse options of training on states alone, where pairs are learned from; passes: it passes over texts too."""
-    if reading.level is not None:
-        raise InputError(f"--level was given, but --recipe {recipe} decides it")
-    _refuse(_some(settings, "architecture"), SETTINGS, f"--recipe {recipe} decides it")
-    if passes:
-        return
-    if reading.passes is not None:
-        raise InputError(f"--passes was given, but --recipe {recipe} has no use for it")
-    _refuse(_some(settings, "tied"), SETTINGS, f"--recipe {recipe} has no use for it")
+def _refuse_others(
+    run: Run, settings: Settings, pairs: Settings, ssr: Settings, uhd: Settings, *, with_ssr: bool, with_uhd: bool
+) -> None:
+    """Refuse options that this kind of training has no use for."""
+    decides, useless = f"--recipe {run.recipe} decides it", f"--recipe {run.recipe} has no use for it"
+    if with_ssr or with_uhd:
+        if run.level is not None:
+            raise InputError(f"--level was given, but {decides}")
+        _refuse([name for name in settings if name == "architecture"], SETTINGS, decides)
+        if not with_ssr:
+            if run.passes is not None:
+                raise InputError(f"--passes was given, but {useless}")
+            _refuse([name for name in settings if name == "tied"], SETTINGS, useless)
+    else:
+        _refuse(pairs, from_pairs.PAIRS, "it is of learning from pairs: add --recipe ssr or uhd")
+    if not with_ssr:
+        _refuse(ssr, from_pairs.SSR, "it is of learning from pairs token by token: add --recipe ssr")
+    if not with_uhd:
+        _refuse(uhd, from_pairs.UHD, "it is of winners in buckets: add --recipe uhd")
 
 
-def _refuse(given: Settings, group: OptionGroup, why: str) -> None:
-    """Refuse options that the kind of training has no use for."""
-    for name in given:
+def _refuse(names: Iterable[str], group: OptionGroup, why: str) -> None:
+    for name in names:
         raise InputError(f"{group.flags[name]} was given, but {why}")
 
 
-def _some(given: Settings, *names: str) -> Settings:
-    return {name: given[name] for name in names if name in given}
+def texts_of(
+    paths: list[Path], columns: options.TextColumns, *, sample: int | None, distinct: bool = False
+) -> list[str]:
+    """Texts from files or folders; `sample` of them where there are more. distinct: none of them twice or empty."""
+    from lexent.corpus import texts as read
+
+    given = read(paths, **vars(columns))
+    count = given.count()
+    held = list(given) if sample is None else sampled(given, sample, count=count)
+    if distinct:
+        held = list(dict.fromkeys(one for one in held if one.strip()))
+    of = f" of {count:,}" if count and count != len(held) else ""
+    say(f"found    {len(held):,}{of} texts")
+    return held
 
 
 def sampled(texts: Iterable[str], size: int, *, count: int | None) -> list[str]:
