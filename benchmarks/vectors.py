@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lexent.recipes import BM25, Recipe
 from lexent.types import SparseVectors
-from lexent.weighting.idf import idf
+from lexent.weighting import idf
 
 SIZE = 32_768
 K1, B = 3.0, 0.5

@@ -49,7 +49,7 @@ from lexent.training.uhd.config import WinnerConfig
 from lexent.training.uhd.trainer import WinnerTrainer
 from lexent.types import Document, Kind, Level, RowCodes, States
 from lexent.undefined import plain, shown
-from lexent.weighting.idf import idf
+from lexent.weighting import idf
 from paired import SMALL, toy
 from test_adapters import adapter, config, named_directions, network, rows
 from test_encoders import small_model

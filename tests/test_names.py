@@ -12,7 +12,7 @@ from lexent.encoders.encoder import encode
 from lexent.errors import InputError
 from lexent.lexicon import LexiconInfo
 from lexent.lexicon.concepts import Concept
-from lexent.lexicon.names import WORD, ContextSpans, _Windows, grouped, name_all, same_word
+from lexent.lexicon.names import WORD, grouped, name_all, same_word
 from lexent.lexicon.names import Word as NamedWord
 from lexent.lexicon.naming import named_lexicon
 from lexent.lexicon.statistics import Shares, Statistics, collect, words_of
@@ -78,10 +78,7 @@ def test_grouping_is_joining_the_first_group_that_fits(texts: list[str]) -> None
 @settings(max_examples=200, deadline=None)
 @given(st.text("ab. -'_é实", max_size=60), st.integers(0, 60), st.integers(0, 60))
 def test_windows_hold_the_words_of_the_part(text: str, start: int, length: int) -> None:
-    numbers: dict[str, int] = {}
-    found = _Windows(text, numbers).words(start, start + length)
-    names = list(numbers)
-    assert {names[number] for number in found} == {word.lower() for word in WORD.findall(text[start : start + length])}
+    assert WORD.findall(text, start, start + length) == WORD.findall(text[start : start + length])
 
 
 # --- from tokens to words ----------------------------------------------------------------------------------------
@@ -150,7 +147,6 @@ def named(
             contexts[latent, slot] = text, len(spans.setdefault(text, []))
             spans[text].append((start, stop))
     statistics = Statistics(
-        texts=len(texts),
         frequency=np.full(len(fires_on), 0.25, np.float32),
         words=words,
         word_rate=np.full(len(words), 1e-3),
@@ -160,7 +156,7 @@ def named(
         contexts=contexts,
         strengths=np.ones(contexts.shape[:2], np.float32),
     )
-    return name_all(statistics, texts, ContextSpans({text: np.array(found) for text, found in spans.items()}))
+    return name_all(statistics, texts, {text: np.array(found) for text, found in spans.items()})
 
 
 def shares(fires_on: list[dict[str, float]], names: list[str]) -> Shares:
@@ -284,7 +280,6 @@ def word_sae(words: list[str]) -> SparseAutoencoder:
 def test_counts_of_a_pass() -> None:
     words = ["bread", "bishop", "galaxy", "unseen"]
     statistics = collect(TEXTS, encoder=TinyEncoder(), sae=word_sae(words), contexts=8)
-    assert statistics.texts == 30
     np.testing.assert_allclose(statistics.frequency, [0.4, 0.4, 0.4, 0.0], atol=1e-6)
     assert statistics.word_rate.sum() == pytest.approx(1)
     for latent, word in enumerate(words[:3]):

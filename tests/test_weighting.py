@@ -8,14 +8,43 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from lexent.errors import InputError
 from lexent.recipes import BM25
 from lexent.types import RowCodes, SparseVectors
 from lexent.weighting import bm25, idf, pool, transform
-from lexent.weighting.pooling import pool_reference, transform_reference
+from lexent.weighting.pooling import _powered
 
 SIZE = 12
+
+
+def pool_reference(codes: RowCodes, *, size: int, how: str) -> SparseVectors:
+    """What `pool` gives, the obvious way."""
+    parts = []
+    for text in range(len(codes.offsets) - 1):
+        rows = slice(codes.offsets[text], codes.offsets[text + 1])
+        ids, values = codes.ids[rows].ravel(), codes.values[rows].ravel()
+        dense = np.zeros(size, np.float64)
+        (np.add if how == "sum" else np.maximum).at(dense, ids[values > 0], values[values > 0])
+        found = np.flatnonzero(dense)
+        parts.append(_single(found, dense[found], size))
+    return SparseVectors.concatenate(parts, size=size)
+
+
+def transform_reference(vectors: SparseVectors, *, power: float, cap: int | None = None) -> SparseVectors:
+    """What `transform` gives, the obvious way."""
+    parts = []
+    for vector in range(len(vectors)):
+        ids, values = vectors.of(vector)
+        values = _powered(values, power)
+        kept = np.sort(np.lexsort((ids, -values))[:cap])
+        parts.append(_single(ids[kept], values[kept], vectors.size))
+    return SparseVectors.concatenate(parts, size=vectors.size)
+
+
+def _single(ids: NDArray[np.integer], values: NDArray[np.floating], size: int) -> SparseVectors:
+    return SparseVectors(ids.astype(np.int32), values.astype(np.float32), np.array([0, len(ids)]), size)
 
 
 @st.composite

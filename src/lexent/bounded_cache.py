@@ -18,7 +18,7 @@ class BoundedCache(Generic[Key, Value]):
         self._size = size
         self._values: OrderedDict[Key, Value] = OrderedDict()
         self._clears = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __len__(self) -> int:
         return len(self._values)
@@ -26,42 +26,36 @@ class BoundedCache(Generic[Key, Value]):
     def get(self, key: Key) -> Value | None:
         """The value of a key, if it is cached."""
         with self._lock:
-            return self._get(key)
+            found = self._values.get(key)
+            if found is not None:
+                self._values.move_to_end(key)
+            return found
 
     def put(self, key: Key, value: Value) -> Value:
         """Cache a value, and return it."""
         with self._lock:
-            return self._put(key, value)
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self._size:
+                self._values.popitem(last=False)
+            return value
 
     def get_or_make(self, key: Key, make: Callable[[], Value]) -> Value:
         """The value of a key, made where there is none. Not None.
 
-        Threads that ask for one key at a time may each make it; one of their values is kept. A value whose making was
+        Threads that request one key at once may each make it; one of their values is kept. A value whose making was
         overtaken by `clear` is returned and not kept: it may be stale.
         """
         with self._lock:
-            found, clears = self._get(key), self._clears
+            found, clears = self.get(key), self._clears
         if found is not None:
             return found
         made = make()
         with self._lock:
-            return self._put(key, made) if clears == self._clears else made
+            return self.put(key, made) if clears == self._clears else made
 
     def clear(self) -> None:
         """Drop all values."""
         with self._lock:
             self._values.clear()
             self._clears += 1
-
-    def _get(self, key: Key) -> Value | None:
-        found = self._values.get(key)
-        if found is not None:
-            self._values.move_to_end(key)
-        return found
-
-    def _put(self, key: Key, value: Value) -> Value:
-        self._values[key] = value
-        self._values.move_to_end(key)
-        while len(self._values) > self._size:
-            self._values.popitem(last=False)
-        return value

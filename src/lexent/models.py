@@ -70,14 +70,14 @@ def load_lexicon(given: LexiconLike, *, recipe: Recipe | None = None) -> Lexicon
 
 
 def encoder_source(encoder: Encoder) -> str:
-    """What loads it from anywhere: its id, or its folder's whole path."""
-    return encoder.id if encoder.id == DEFAULT else _whole(encoder.id)
+    """What loads it from anywhere: its id, or the absolute path of its folder."""
+    return encoder.id if encoder.id == DEFAULT else _absolute(encoder.id)
 
 
 def lexicon_source(given: LexiconLike, lexicon: Lexicon) -> str:
-    """What loads it from anywhere: its name, or its folder's whole path where it was given by one."""
-    return _whole(str(given)) if isinstance(given, str | Path) else lexicon.name
+    """What loads it from anywhere: its name, or the absolute path of its folder where it was given by one."""
+    return _absolute(str(given)) if isinstance(given, str | Path) else lexicon.name
 
 
-def _whole(name: str) -> str:
+def _absolute(name: str) -> str:
     return str(Path(name).absolute()) if Path(name).is_dir() else name

@@ -13,7 +13,7 @@ from lexent.encoders.encoder import batches_with_whole, finite_batches
 from lexent.errors import MismatchError
 from lexent.function_words import token_weights
 from lexent.lexicon.bucket_weights import features
-from lexent.types import Kind, RowCodes, SparseVectors, States
+from lexent.types import Kind, Progress, RowCodes, SparseVectors, States
 from lexent.weighting import as_query, pool, unit
 
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ class Pipeline:
     lexicon: Lexicon
     recipe: Recipe
 
-    def represent(
-        self, texts: Sequence[str], *, kind: Kind, progress: Callable[[int], None] | None = None
-    ) -> SparseVectors:
+    def represent(self, texts: Sequence[str], *, kind: Kind, progress: Progress = None) -> SparseVectors:
         """The concepts of each text, pooled over its tokens and not yet transformed, in the order of the texts.
 
         progress is called with the number of texts done since its last call.
@@ -59,7 +57,7 @@ class Pipeline:
         *,
         kind: Kind,
         vectors: bool = False,
-        progress: Callable[[int], None] | None = None,
+        progress: Progress = None,
     ) -> tuple[list[T], NDArray[np.int64]]:
         """What `make` gives for each batch, and the order that restores that of the texts.
 
@@ -73,17 +71,12 @@ class Pipeline:
         return parts, np.argsort(np.concatenate(positions), kind="stable")
 
     def coded(
-        self,
-        texts: Sequence[str],
-        *,
-        kind: Kind,
-        vectors: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, kind: Kind, vectors: bool = False, progress: Progress = None
     ) -> Iterator[Coded]:
         """The codes of texts, a batch at a time, in any order. vectors: also the encoder's own vector of each text."""
         encoder, lexicon, recipe = self.encoder, self.lexicon, self.recipe
         lexicon.check(encoder, level=recipe.level)
-        if recipe.whole and lexicon.whole is None:  # said before anything is encoded
+        if recipe.whole and lexicon.whole is None:  # refused before anything is encoded
             raise MismatchError(
                 f'the recipe "{recipe.name}" codes whole texts beside tokens, and the lexicon "{lexicon.name}" has no '
                 "concepts for those; take another recipe, for example ssr, or a lexicon that has them"
@@ -157,7 +150,7 @@ class Pipeline:
 
 
 def _without_blank(codes: RowCodes, texts: Sequence[str]) -> RowCodes:
-    """Texts without words have no concepts: the states of special tokens alone stand for nothing that was said."""
+    """Texts without words have no concepts: the states of special tokens alone carry no meaning."""
     blank = np.array([not text.strip() for text in texts], np.bool_)
     if not blank.any():
         return codes

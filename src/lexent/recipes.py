@@ -42,7 +42,7 @@ class BM25:
 ADAPTIVE_K, LONG_K = ((3, 16), (7, 32)), 64
 """With adaptive_k: queries of at most so many tokens have so many latents a state; longer ones have the last."""
 WEIGHTING = ("k1", "b", "idf", "formula", "k2")
-"""The settings that stand in a recipe's weighting."""
+"""The settings of a recipe that its weighting holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,11 @@ class Recipe:
         _check(0 <= self.weighting.k1 <= most, "k1", self.weighting.k1, f"from 0 to {most:,}")
         _check(0 <= self.weighting.b <= 4, "b", self.weighting.b, "from 0 to 4")
         _check(k2 is None or 0 < k2 <= most, "k2", k2, f"above 0, at most {most:,}, or none")
-        arguments.choice("formula", self.weighting.formula, get_args(Formula))
-        arguments.choice("idf", self.weighting.idf, get_args(IdfMode))
-        arguments.choice("pool", self.pool, get_args(Pool))
+        for name, choices in (("formula", Formula), ("idf", IdfMode), ("pool", Pool), ("match", Match)):
+            arguments.choice(name, self.setting(name), get_args(choices))
         _check(0 <= self.prune < 1, "prune", self.prune, "from 0 to below 1")
         for name, cap in (("document_cap", self.document_cap), ("query_cap", self.query_cap)):
             _check(cap is None or cap >= 1, name, cap, "1 or more, or none")
-        arguments.choice("match", self.match, get_args(Match))
         good = all(0 <= weight <= 100 for weight in self.buckets) and (not self.buckets or any(self.buckets))
         _check(good, "buckets", list(self.buckets), "weights from 0 to 100, not all of them 0")
         _check(not (self.predicted and self.buckets), "buckets", list(self.buckets), "none, where predicted is true")
@@ -128,15 +126,14 @@ class Recipe:
     def _check_match(self) -> None:
         """MaxSim compares codes of tokens as they are stored; nothing may be done to those afterwards."""
         if self.match == "documents":
-            _check(self.whole == 0, "whole", self.whole, "0, unless match is maxsim")
-            _check(not self.adaptive_k, "adaptive_k", self.adaptive_k, "false, unless match is maxsim")
-            _check(not self.fast, "fast", self.fast, "false, unless match is maxsim")
+            for name, off in (("whole", 0), ("adaptive_k", False), ("fast", False)):
+                given = getattr(self, name)
+                _check(given == off, name, given, f"{str(off).lower()}, unless match is maxsim")
             return
-        _check(self.level == "tokens", "level", self.level, "tokens, where match is maxsim")
-        _check(self.pool == "max", "pool", self.pool, "max, where match is maxsim")
-        _check(self.power == 1, "power", self.power, "1, where match is maxsim")
-        _check(self.weighting.formula == "dot", "formula", self.weighting.formula, "dot, where match is maxsim")
-        _check(self.document_cap is None, "document_cap", self.document_cap, "none, where match is maxsim")
+        needed = {"level": "tokens", "pool": "max", "power": 1, "formula": "dot", "document_cap": None}
+        for name, value in needed.items():
+            given = self.setting(name)
+            _check(given == value, name, given, f"{str(value).lower()}, where match is maxsim")
         _check(0 <= self.whole <= 100, "whole", self.whole, "from 0 to 100")
 
     def k_for(self, kind: Kind, *, tokens: int | None = None) -> int:
@@ -188,7 +185,7 @@ class Recipe:
         return replace(self, weighting=replace(self.weighting, **formula), **settings)
 
     def setting(self, name: str) -> Any:
-        """The value of a setting, wherever it stands."""
+        """The value of a setting of the recipe or of its weighting."""
         self._known(name)
         return getattr(self.weighting if name in WEIGHTING else self, name)
 
@@ -196,9 +193,13 @@ class Recipe:
         """Refuses a name that is no setting."""
         names = [*WEIGHTING, *(field.name for field in fields(self))]
         if arguments.text("the setting", name) not in names:
-            near = get_close_matches(name, names, n=1)
-            hint = f'did you mean "{near[0]}"? ' if near else ""
-            raise InputError(f'no setting "{name}"; {hint}settings: {", ".join(names)}')
+            raise _no_setting(name, names)
+
+
+def _no_setting(name: str, names: list[str]) -> InputError:
+    near = get_close_matches(name, names, n=1)
+    hint = f'did you mean "{near[0]}"? ' if near else ""
+    return InputError(f'no setting "{name}"; {hint}settings: {", ".join(names)}')
 
 
 def _check(good: bool, name: str, given: object, allowed: str) -> None:
@@ -216,72 +217,54 @@ TUNABLE = (
 def retuned(recipe: Recipe, settings: dict[str, Any]) -> Recipe:
     """The recipe of an existing index with other settings; those that need its documents encoded again are refused."""
     arguments.mapping("settings", settings, allowed='settings, such as {"k1": 3, "b": 0.4}')
+    again = "build it again: lexent index CORPUS --out DIR --overwrite"
     for name in settings:
         if name not in TUNABLE:
-            raise InputError(
-                f'"{name}" cannot change on an existing index; what can: {", ".join(TUNABLE)}; for others build it '
-                "again: lexent index CORPUS --out DIR --overwrite"
-            )
+            allowed = ", ".join(TUNABLE)
+            raise InputError(f'"{name}" cannot change on an existing index; what can: {allowed}; for others {again}')
     for name in ("formula", "document_cap"):
-        given = settings.get(name)
-        if recipe.binary and given is not None and given != recipe.setting(name):
-            own = recipe.setting(name)
+        given, own = settings.get(name), recipe.setting(name)
+        if recipe.binary and given is not None and given != own:
             raise InputError(
                 f"{name} is {given}, but the index is binary: it keeps which concepts a document has and not how "
-                f"strongly; allowed: {'none' if own is None else own}, as it was built; for another build it again: "
-                "lexent index CORPUS --out DIR --overwrite"
+                f"strongly; allowed: {'none' if own is None else own}, as it was built; for another {again}"
             )
     changed = recipe.changed(**settings)
     old, new = recipe.document_cap, changed.document_cap
     if old is not None and (new is None or new > old):
         raise InputError(
             f"document_cap is {new}, but the index keeps only {old} concepts a document; allowed: at most {old}; "
-            "for more build it again: lexent index CORPUS --out DIR --overwrite"
+            f"for more {again}"
         )
     if (recipe.whole > 0) != (changed.whole > 0):
         has, allowed = ("none", "0") if recipe.whole == 0 else ("them", "above 0")
         raise InputError(
             f"whole is {changed.whole:g}, the weight of concepts of whole texts, but the index was built with {has}; "
-            f"allowed: {allowed}; for others build it again: lexent index CORPUS --out DIR --overwrite"
+            f"allowed: {allowed}; for others {again}"
         )
     return changed
 
 
+_UNCHANGED: dict[str, Any] = {"power": 1.0, "query_power": None}
+"""Pooled values as they are, in documents and in queries."""
+
+
 def _clsr(name: str, *, k: int, cap: int, weighting: BM25) -> Recipe:
     """Concept-level sparse retrieval: the latents of one pooled state, weighed as they are."""
-    return Recipe(name, level="pooled", k=k, power=1.0, query_power=None, weighting=weighting, document_cap=cap)
+    return Recipe(name, level="pooled", k=k, **_UNCHANGED, weighting=weighting, document_cap=cap)
 
 
 def _ssr(name: str, *, whole: float = 0.0, fast: bool = False) -> Recipe:
     """Sparse codes of tokens, each of length 1, compared by MaxSim: the sum over a query's tokens of the best match."""
-    return Recipe(
-        name,
-        k=32,
-        pool="max",
-        power=1.0,
-        query_power=None,
-        weighting=BM25(idf="root", formula="dot"),
-        match="maxsim",
-        whole=whole,
-        fast=fast,
-    )
+    weighting = BM25(idf="root", formula="dot")
+    return Recipe(name, k=32, pool="max", **_UNCHANGED, weighting=weighting, match="maxsim", whole=whole, fast=fast)
 
 
-def _uhd(name: str, *, formula: Formula) -> Recipe:
+def _uhd(name: str, *, binary: bool) -> Recipe:
     """Winners of ultra-high-dimensional codes, max-pooled: counted, or compared by the cosine."""
-    return Recipe(
-        name,
-        k=20,
-        query_k=16,
-        pool="max",
-        function_words=1.0,
-        emphasis=0.0,
-        power=1.0,
-        query_power=None,
-        unit=formula == "dot",
-        weighting=BM25(idf="none", formula=formula),
-        binary=formula == "count",
-    )
+    alike = {**_UNCHANGED, "function_words": 1.0, "emphasis": 0.0}  # all tokens of a query
+    weighting = BM25(idf="none", formula="count" if binary else "dot")
+    return Recipe(name, k=20, query_k=16, pool="max", **alike, unit=not binary, weighting=weighting, binary=binary)
 
 
 _ALL = (
@@ -291,8 +274,8 @@ _ALL = (
     _ssr("ssr"),
     _ssr("ssr-cls", whole=0.1),
     _ssr("ssr++", fast=True),
-    _uhd("uhd", formula="count"),
-    _uhd("uhd-real", formula="dot"),
+    _uhd("uhd", binary=True),
+    _uhd("uhd-real", binary=False),
 )
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 
@@ -342,46 +325,34 @@ def read(path: str | Path) -> Recipe:
     weighting = values.pop("weighting", {})
     if not isinstance(weighting, dict):
         raise InputError(f'{place}: weighting is {weighting!r}; it reads {{"k1": 1.0, "b": 0.4, ...}}')
-    values = {"name": place.stem, **_checked_settings(values, Recipe, place)}
-    values["buckets"] = tuple(values.get("buckets", ()))
     try:
-        return Recipe(**values, weighting=BM25(**_checked_settings(weighting, BM25, place)))
-    except (InputError, TypeError) as error:
+        _check_json(values, Recipe)
+        _check_json(weighting, BM25)
+        return Recipe.from_dict({"name": place.stem, **values, "weighting": weighting})
+    except InputError as error:
         raise InputError(f"{place}: {error}") from error
 
 
-def _checked_settings(values: dict[str, Any], kind: type[Recipe] | type[BM25], place: Path) -> dict[str, Any]:
-    """The values, when each is one that the class has and of its type."""
-    types = {field.name: str(field.type) for field in fields(kind)}
-    for name, value in values.items():
-        if name not in types:
-            near = get_close_matches(name, types, n=1)
-            hint = f'did you mean "{near[0]}"? ' if near else ""
-            raise InputError(f'{place}: no setting "{name}"; {hint}settings: {", ".join(types)}')
-        if not _fits(value, types[name]):
-            raise InputError(f"{place}: {name} is {value!r}; allowed: {_ALLOWED.get(types[name], 'a text')}")
-    return values
-
-
-_ALLOWED = {
-    "Level": ", ".join(get_args(Level)),
-    "bool": "true, false",
-    "float": "a number",
-    "int": "a whole number",
-    "float | None": "a number, or null",
-    "int | None": "a whole number, or null",
-    "tuple[float, ...]": "numbers in brackets",
+_JSON_TYPES: dict[str, tuple[Any, str]] = {
+    "bool": (bool, "true, false"),
+    "int": (int, "a whole number"),
+    "float": (int | float, "a number"),
+    "tuple[float, ...]": (list, "numbers in brackets"),
 }
 
 
-def _fits(value: object, annotation: str) -> bool:
-    """Whether a JSON value is of the type; the choices of formulas and the like the recipe checks itself."""
-    if value is None:
-        return "None" in annotation
-    if annotation.startswith(("float", "int")):
-        return isinstance(value, int if annotation.startswith("int") else int | float) and not isinstance(value, bool)
-    if annotation == "bool":
-        return isinstance(value, bool)
-    if annotation.startswith("tuple"):
-        return isinstance(value, list) and all(_fits(each, "float") for each in value)
-    return isinstance(value, str) and (annotation != "Level" or value in get_args(Level))
+def _check_json(values: dict[str, Any], kind: type[Recipe] | type[BM25]) -> None:
+    """Refuses what is no setting of the class, and JSON values of another type; choices the recipe checks itself."""
+    annotations = {field.name: str(field.type) for field in fields(kind)}
+    for name, value in values.items():
+        if name not in annotations:
+            raise _no_setting(name, list(annotations))
+        annotation, _, optional = annotations[name].partition(" | ")
+        json_type, allowed = _JSON_TYPES.get(annotation, (str, "a text"))
+        good = isinstance(value, json_type) and isinstance(value, bool) == (annotation == "bool")
+        if isinstance(value, list):
+            good = good and all(isinstance(each, int | float) and not isinstance(each, bool) for each in value)
+        if annotation == "Level":
+            good, allowed = value in get_args(Level), ", ".join(get_args(Level))
+        if not good and not (value is None and optional):
+            raise InputError(f"{name} is {value!r}; allowed: {allowed}{', or null' if optional else ''}")

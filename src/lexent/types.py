@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,15 @@ Level = Literal["tokens", "pooled"]
 
 Match = Literal["documents", "maxsim"]
 """How a query meets documents: by their pooled concepts, or token by token."""
+
+Progress: TypeAlias = "Callable[[int], None] | None"
+"""Called with the number of texts done since its last call."""
+
+Batches: TypeAlias = "Iterator[tuple[NDArray[np.int64], States]]"
+"""Positions int64[n_texts] among all texts and the states of those texts, a batch at a time, in any order."""
+
+WholeBatches: TypeAlias = "Iterator[tuple[NDArray[np.int64], States, States]]"
+"""The same with the pooled state of each text beside those of its tokens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lexent.encoders.encoder import check
 from lexent.errors import InputError, NotFoundError
-from lexent.types import Kind, Level, States, Tokens
+from lexent.types import Batches, Kind, Level, States, Tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,9 +46,7 @@ class ArrayEncoder:
             digest.update(text.encode() + np.ascontiguousarray(self._states[text], dtype=np.float32).tobytes())
         self.fingerprint = digest.hexdigest()[:16]
 
-    def batches(
-        self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
-    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+    def batches(self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> Batches:
         """States of texts, a batch at a time; see `Encoder.batches`."""
         import torch
 

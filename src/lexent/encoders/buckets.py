@@ -7,23 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lexent.encoders import patches
 from lexent.encoders.sentence import SentenceEncoder
 from lexent.errors import ArtifactError, InputError, MismatchError
-from lexent.types import Kind, Level, States, Tokens
+from lexent.types import Batches, Kind, Level, Tokens
 
 if TYPE_CHECKING:
     import torch
-    from numpy.typing import NDArray
-
-    from lexent.encoders.sentence import SentenceEncoder
 
 FOLDER = "encoder"
 """Inside a lexicon's folder."""
@@ -58,12 +53,8 @@ class BucketParts:
         from safetensors.torch import save
 
         folder.mkdir()
-        facts = {
-            "base": self.base,
-            "base_fingerprint": self.base_fingerprint,
-            "layers": [list(one.layers) for one in self.copies],
-            "without": [list(one.without) for one in self.copies],
-        }
+        layers = {name: [list(getattr(one, name)) for one in self.copies] for name in ("layers", "without")}
+        facts = {"base": self.base, "base_fingerprint": self.base_fingerprint, **layers}
         (folder / FACTS).write_text(json.dumps(facts, indent=1) + "\n")
         for place, one in enumerate(self.copies):
             (folder / CHANGES.format(place)).write_bytes(save(one.patch))
@@ -135,9 +126,7 @@ class BucketEncoder:
         """Tokens of a text that the encoder reads at most."""
         return self.members[0].max_tokens
 
-    def batches(
-        self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
-    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+    def batches(self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> Batches:
         """States of texts, a batch at a time; see `Encoder.batches`."""
         if level != "tokens":
             raise InputError(f'the encoder "{self.id}" belongs to a lexicon of token states and has no pooled ones')

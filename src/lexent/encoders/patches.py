@@ -32,6 +32,7 @@ def learner(
     from copy import deepcopy
 
     import torch
+    from torch.nn.functional import linear
 
     made = deepcopy(model).float().to(device).eval()
     drop(made, without)
@@ -44,7 +45,9 @@ def learner(
         for _, module in list(_matrices(made)):
             module.add_module("change", _low_rank(module.weight, rank, generator))
             # Two thin products beside the wide one: a gradient of the whole matrix is never made.
-            module.register_forward_hook(lambda one, given, out: out + one.change(given[0]))
+            module.register_forward_hook(
+                lambda one, given, out: out + linear(linear(given[0], one.change["a"]), one.change["b"])
+            )
     return made
 
 
@@ -68,7 +71,7 @@ def drop(model: Any, without: tuple[int, ...]) -> None:
 
 
 def _stack(transformer: Any) -> Any:
-    """The list of a model's layers, if it can be told."""
+    """The list of a model's layers, None where it cannot be identified."""
     import torch
 
     n = int(transformer.config.num_hidden_layers)
@@ -108,7 +111,7 @@ def changes(made: Any) -> dict[str, torch.Tensor]:
     found: dict[str, torch.Tensor] = {}
     for name, module in _matrices(made):
         if hasattr(module, "change"):
-            found |= {f"{name}.weight.a": module.change.a, f"{name}.weight.b": module.change.b}
+            found |= {f"{name}.weight.{side}": change for side, change in module.change.items()}
     if not found:
         found = {name: parameter for name, parameter in made.named_parameters() if parameter.requires_grad}
     return {name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in found.items()}
@@ -153,21 +156,10 @@ def _matrices(model: Any) -> Iterator[tuple[str, Any]]:
             yield name, module
 
 
-def _low_rank(weight: torch.Tensor, rank: int, generator: torch.Generator) -> torch.nn.Module:
+def _low_rank(weight: torch.Tensor, rank: int, generator: torch.Generator) -> torch.nn.ParameterDict:
+    """A change of x by x (b @ a)', which begins as 0."""
     import torch
-    from torch import nn
-    from torch.nn.functional import linear
 
-    class LowRank(nn.Module):
-        """x (b @ a)', which begins as 0."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            a = torch.randn(rank, weight.shape[1], generator=generator) / weight.shape[1] ** 0.5
-            self.a = nn.Parameter(a.to(weight.device))
-            self.b = nn.Parameter(torch.zeros(weight.shape[0], rank, device=weight.device))
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return linear(linear(x, self.a), self.b)
-
-    return LowRank()
+    a = torch.randn(rank, weight.shape[1], generator=generator) / weight.shape[1] ** 0.5
+    b = torch.zeros(weight.shape[0], rank, device=weight.device)
+    return torch.nn.ParameterDict({"a": a.to(weight.device), "b": b})

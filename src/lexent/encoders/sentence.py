@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lexent.encoders.encoder import DEFAULT, check
 from lexent.encoders.threads import in_threads
 from lexent.errors import InputError, NotFoundError
-from lexent.types import Kind, Level, States, Tokens
+from lexent.types import Batches, Kind, Level, States, Tokens, WholeBatches
 
 if TYPE_CHECKING:
     import torch
@@ -24,12 +24,6 @@ TEXTS_PER_WINDOW = 4096
 
 BATCH_TOKENS = {"cpu": 1_024, "cuda": 262_144}
 """Tokens of a batch, with padding. On a CPU the widest layer of these (6 MB) fits into a core's share of the cache."""
-
-
-class _Batch(NamedTuple):
-    values: torch.Tensor  # [n_rows, d_in]
-    counts: NDArray[np.int64]  # rows of each text
-    whole: torch.Tensor | None = None  # [n_texts, d_in], where asked for
 
 
 class SentenceEncoder:
@@ -75,28 +69,21 @@ class SentenceEncoder:
         """Tokens of a text that the encoder reads at most."""
         return int(self.model.max_seq_length or 512)
 
-    def batches(
-        self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
-    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+    def batches(self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> Batches:
         """States of texts, a batch at a time; see `Encoder.batches`."""
         check(texts, kind=kind, level=level, specials=specials)
         self._check_level(level)
-        for start in range(0, len(texts), TEXTS_PER_WINDOW):
-            for rows, states, _ in self._window(texts[start : start + TEXTS_PER_WINDOW], start, kind, level, specials):
-                yield rows, states
+        for rows, states, _ in self._batches(texts, kind, level, specials):
+            yield rows, states
 
-    def batches_with_whole(
-        self, texts: Sequence[str], *, kind: Kind, specials: bool = True
-    ) -> Iterator[tuple[NDArray[np.int64], States, States]]:
+    def batches_with_whole(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> WholeBatches:
         """As `batches` for tokens, with the pooled states that it would give for the same texts: one pass for both."""
         check(texts, kind=kind, specials=specials)
         self._check_level("tokens")
         self._check_level("pooled")
-        for start in range(0, len(texts), TEXTS_PER_WINDOW):
-            window = self._window(texts[start : start + TEXTS_PER_WINDOW], start, kind, "tokens", specials, whole=True)
-            for rows, states, pooled in window:
-                assert pooled is not None
-                yield rows, states, States(pooled, np.arange(len(rows) + 1))
+        for rows, states, pooled in self._batches(texts, kind, "tokens", specials, whole=True):
+            assert pooled is not None
+            yield rows, states, States(pooled, np.arange(len(rows) + 1))
 
     def _check_level(self, level: Level) -> None:
         if level == "tokens" and self._tokenizer() is None:
@@ -136,20 +123,23 @@ class SentenceEncoder:
 
     def batches_beside(
         self, others: Sequence[SentenceEncoder], texts: Sequence[str], *, kind: Kind, specials: bool = True
-    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+    ) -> Batches:
         """As `batches` for tokens, with the states of other encoders of the same tokens beside them in each row."""
         self._check_level("tokens")
+        for rows, states, _ in self._batches(texts, kind, "tokens", specials, others=others):
+            yield rows, states
+
+    def _batches(
+        self, texts: Sequence[str], kind: Kind, level: Level, specials: bool, **more: Any
+    ) -> Iterator[tuple[NDArray[np.int64], States, torch.Tensor | None]]:
         for start in range(0, len(texts), TEXTS_PER_WINDOW):
-            window = self._window(
-                texts[start : start + TEXTS_PER_WINDOW], start, kind, "tokens", specials, others=others
-            )
-            for rows, states, _ in window:
-                yield rows, states
+            window = self._window(texts[start : start + TEXTS_PER_WINDOW], kind, level, specials, **more)
+            for rows, states, pooled in window:
+                yield start + rows, states, pooled
 
     def _window(
         self,
         texts: Sequence[str],
-        start: int,
         kind: Kind,
         level: Level,
         specials: bool,
@@ -162,7 +152,7 @@ class SentenceEncoder:
         if self._tokenizer() is None:  # a static model, or one with two sides: no padding to save
             encode = self.model.encode_query if kind == "query" else self.model.encode_document
             vectors = encode(list(texts), prompt=self.prompts[kind], convert_to_tensor=True, show_progress_bar=False)
-            yield start + np.arange(len(texts)), States(vectors, np.arange(len(texts) + 1)), None
+            yield np.arange(len(texts)), States(vectors, np.arange(len(texts) + 1)), None
             return
         prompted = [self.prompts[kind] + text for text in texts]
         encoded = self._tokenizer()(
@@ -173,46 +163,35 @@ class SentenceEncoder:
 
         def of(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], States, torch.Tensor | None]:
             inputs = {name: [encoded[name][row] for row in rows] for name in encoded}
-            keep = None if specials else [~np.array(mask, dtype=bool) for mask in inputs.pop("special_tokens_mask")]
+            special = inputs.pop("special_tokens_mask", None)
             padded = self._tokenizer().pad(inputs, return_tensors="pt").to(self.device)
             with torch.inference_mode():
-                found = self._states(dict(padded), lengths[rows], kind, level, keep, whole=whole)
-                more = [one._states(dict(padded), lengths[rows], kind, level, keep, whole=False) for one in others]
-                values = torch.cat([found.values, *(one.values for one in more)], dim=1) if more else found.values
-            offsets = np.concatenate([[0], np.cumsum(found.counts)]).astype(np.int64)
-            return start + rows, States(values, offsets), found.whole
+                values, pooled = self._states(dict(padded), kind, level, whole=whole)
+                if others:
+                    values = torch.cat([values, *(one._states(dict(padded), kind, level)[0] for one in others)], dim=1)
+                counts = lengths[rows] if level == "tokens" else np.ones(len(rows), np.int64)
+                if special is not None and level == "tokens":
+                    kept = [1 - np.array(mask, np.int64) for mask in special]
+                    values = values[torch.from_numpy(np.concatenate(kept) > 0).to(values.device)]
+                    counts = np.array([mask.sum() for mask in kept], np.int64)
+            return rows, States(values, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)), pooled
 
         yield from in_threads(of, batches) if self.device.type == "cpu" else map(of, batches)
 
     def _states(
-        self,
-        inputs: dict[str, torch.Tensor],
-        lengths: NDArray[np.int64],
-        kind: Kind,
-        level: Level,
-        keep: list[Any] | None,
-        *,
-        whole: bool,
-    ) -> _Batch:
-        """The states of one padded batch and how many rows each text has; whole: also the pooled ones."""
+        self, inputs: dict[str, torch.Tensor], kind: Kind, level: Level, *, whole: bool = False
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """The states of a padded batch, a row for each token or text; whole: the pooled ones beside those of tokens."""
         import torch
 
         mask = inputs["attention_mask"].bool()
-        if level == "pooled":
-            return _Batch(self._pooled(self.model[0](inputs), kind), np.ones(len(lengths), np.int64))
-        pooled: torch.Tensor | None = None
-        if self.layers is None:
-            features = self.model[0](inputs)
-            hidden = features["token_embeddings"]
-            pooled = self._pooled(features, kind) if whole else None
-        else:
+        if self.layers is not None:
             layers = self.model[0].auto_model(**inputs, output_hidden_states=True).hidden_states
-            hidden = torch.cat([layers[layer] for layer in self.layers], dim=2)
-        if keep is None:
-            return _Batch(hidden[mask], lengths, pooled)
-        wanted = np.concatenate(keep)
-        counts = np.array([row.sum() for row in keep], dtype=np.int64)
-        return _Batch(hidden[mask][torch.from_numpy(wanted).to(hidden.device)], counts, pooled)
+            return torch.cat([layers[layer] for layer in self.layers], dim=2)[mask], None
+        features = self.model[0](inputs)
+        if level == "pooled":
+            return self._pooled(features, kind), None
+        return features["token_embeddings"][mask], self._pooled(features, kind) if whole else None
 
     def _pooled(self, features: dict[str, Any], kind: Kind) -> torch.Tensor:
         """One vector a text, from the states of its tokens. Pooling and normalising have no weights: in float32."""
@@ -220,16 +199,13 @@ class SentenceEncoder:
         if not any(True for module in rest for _ in module.parameters()):
             features["token_embeddings"] = features["token_embeddings"].float()
         if self.prompts[kind]:  # some models leave the prompt out of the mean
-            features["prompt_length"] = self._prompt_length(kind)
+            prompt = self._tokenizer()(self.prompts[kind], return_special_tokens_mask=True)
+            # With the special tokens before it and without the one that closes a text.
+            features["prompt_length"] = len(prompt["input_ids"]) - int(prompt["special_tokens_mask"][-1])
         for module in rest:
             features = module(features)
         pooled: torch.Tensor = features["sentence_embedding"]
         return pooled
-
-    def _prompt_length(self, kind: Kind) -> int:
-        """Tokens of the prompt, with the special ones before it and without the one that closes a text."""
-        encoded = self._tokenizer()(self.prompts[kind], return_special_tokens_mask=True)
-        return len(encoded["input_ids"]) - int(encoded["special_tokens_mask"][-1])
 
     def _check_layers(self) -> int:
         """The width of the chosen layers side by side."""

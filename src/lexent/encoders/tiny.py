@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexent.encoders.encoder import check
-from lexent.types import Kind, Level, States, Tokens
+from lexent.types import Batches, Kind, Level, States, Tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,9 +28,7 @@ class TinyEncoder:
     dim = 32
     max_tokens = 256
 
-    def batches(
-        self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
-    ) -> Iterator[tuple[NDArray[np.int64], States]]:
+    def batches(self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> Batches:
         """States of texts, a batch at a time; see `Encoder.batches`."""
         import torch
 

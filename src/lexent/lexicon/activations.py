@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.types import Kind, RowCodes, States
+from lexent.types import Batches, Kind, Progress, RowCodes, States
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.lexicon.lexicon import Lexicon
+    from lexent.sae.autoencoder import SparseAutoencoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,47 +56,53 @@ def observe(
     k: int | None = None,
     kind: Kind = "document",
     states: States | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress = None,
 ) -> Activations:
     """Code the texts, with as many concepts a state as the lexicon was trained for, or k of them.
 
-    states: those of all the texts, where they are known already. progress is told how many texts were done since its
-    last call.
+    states: those of all the texts, where they are known already. progress is called with the number of texts done since
+    its last call.
     """
     lexicon.check(encoder)
-    parts = []
-    if states is None:
-        batches = encoder.batches(texts, kind=kind, level=lexicon.info.level)
-    else:
-        batches = iter([(np.arange(len(texts)), states)])
-    for rows, batch in batches:
-        parts.append(_reduced(lexicon.sae.encode(batch, k=k), rows, n_texts=len(texts)))
+    known = None if states is None else iter([(np.arange(len(texts)), states)])
+    batches = known or encoder.batches(texts, kind=kind, level=lexicon.info.level)
+    return reduced(batches, lexicon.sae, n_texts=len(texts), n_concepts=lexicon.size, k=k, progress=progress)
+
+
+def reduced(
+    batches: Batches,
+    sae: SparseAutoencoder,
+    *,
+    n_texts: int,
+    n_concepts: int,
+    k: int | None = None,
+    progress: Progress = None,
+) -> Activations:
+    """One entry for each concept of each text, from the states of batches of texts."""
+    columns: list[list[NDArray[Any]]] = [[np.empty(0, kind)] for kind in (np.int64, np.float32, np.float32, np.int32)]
+    for rows, states in batches:
+        _, text, place, latent, value = active(sae.encode(states, k=k), rows)
+        keys = latent * n_texts + text
+        order = np.lexsort((place, -value, keys))
+        keys, value, place = keys[order], value[order], place[order]
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        totals = np.add.reduceat(value, first) if len(first) else value
+        for column, part in zip(columns, (keys[first], value[first], totals, place[first]), strict=True):
+            column.append(part.astype(column[0].dtype))
         if progress is not None:
             progress(len(rows))
-    keys, peaks, totals, places = (
-        np.concatenate([np.empty(0, kind), *(part[column] for part in parts)])
-        for column, kind in enumerate((np.int64, np.float32, np.float32, np.int64))
-    )
+    keys, peaks, totals, places = map(np.concatenate, columns)
     order = np.argsort(keys)
-    concept, text = np.divmod(keys[order], max(1, len(texts)))
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(concept, minlength=lexicon.size))]).astype(np.int64)
-    text, places = text.astype(np.int32), places[order].astype(np.int32)
-    return Activations(text, peaks[order], totals[order], places, offsets, len(texts))
+    concept, text = np.divmod(keys[order], max(1, n_texts))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(concept, minlength=n_concepts))]).astype(np.int64)
+    return Activations(text.astype(np.int32), peaks[order], totals[order], places[order], offsets, n_texts)
 
 
-def _reduced(
-    codes: RowCodes, rows: NDArray[np.int64], *, n_texts: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]:
-    """One entry for each concept of each text of a batch: key, peak, sum, and where the peak is."""
+def active(codes: RowCodes, texts: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    """Of each activation above 0: its row, the text, the token of the text, the latent and the value."""
     lengths = np.diff(codes.offsets)
-    active = np.flatnonzero(codes.values.ravel() > 0)
-    row = active // codes.ids.shape[1]
-    value = codes.values.ravel()[active]
-    text = np.repeat(rows, lengths)[row]
-    place = (np.arange(len(codes.ids)) - np.repeat(codes.offsets[:-1], lengths))[row]
-    keys = codes.ids.ravel()[active].astype(np.int64) * n_texts + text
-    order = np.lexsort((place, -value, keys))
-    keys, value, place = keys[order], value[order], place[order]
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    totals = np.add.reduceat(value, first) if len(first) else value
-    return keys[first], value[first], totals.astype(np.float32), place[first]
+    found = np.flatnonzero(codes.values.ravel() > 0)
+    row = found // codes.ids.shape[1]
+    token = np.arange(len(codes.ids)) - np.repeat(codes.offsets[:-1], lengths)
+    latent, value = codes.ids.ravel()[found].astype(np.int64), codes.values.ravel()[found]
+    return row, np.repeat(texts, lengths)[row], token[row], latent, value

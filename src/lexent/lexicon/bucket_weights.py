@@ -55,14 +55,9 @@ class BucketWeights:
                 facts = json.loads((file.metadata() or {}).get("facts", "{}"))
         except (SafetensorError, OSError, ValueError) as error:
             raise ArtifactError(f"{folder / FILE} is damaged: {error}") from error
-        if rows.shape != (n_features(width, buckets), buckets) or bias.shape != (buckets,):
+        if rows.shape != (buckets * (width + 1), buckets) or bias.shape != (buckets,):
             raise ArtifactError(f"{folder / FILE} has weights {rows.shape} for {buckets} buckets of width {width}")
         return BucketWeights(rows, bias, facts)
-
-
-def n_features(width: int, buckets: int) -> int:
-    """Features of a query: a vector and a norm for each bucket."""
-    return buckets * (width + 1)
 
 
 def features(vectors: SparseVectors, sae: SparseAutoencoder) -> NDArray[np.float32]:

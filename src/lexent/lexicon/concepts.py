@@ -7,9 +7,10 @@ import json
 import re
 import shlex
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher, get_close_matches
+from functools import cached_property
 from numbers import Integral
 from pathlib import Path
 from typing import Literal, overload
@@ -51,11 +52,11 @@ class Concept:
 class Concepts(Sequence[Concept]):
     """The concepts of a lexicon, by latent number, and by name."""
 
-    def __init__(self, concepts: Sequence[Concept], *, options: Sequence[str] = ()) -> None:
-        """options: what chooses these concepts on the command line, such as --index DIR; messages give it."""
+    options: tuple[str, ...] = ()
+    """What selects these concepts on the command line, such as --index DIR; messages repeat it."""
+
+    def __init__(self, concepts: Sequence[Concept]) -> None:
         self._all = list(concepts)
-        self.options = tuple(options)
-        self._by_word: dict[str, list[int]] | None = None
 
     def __len__(self) -> int:
         return len(self._all)
@@ -78,15 +79,14 @@ class Concepts(Sequence[Concept]):
         arguments.whole("limit", limit, least=1)
         score: dict[int, float] = {}
         for word in wanted:
-            exact = self._words_index().get(word, [])
+            exact = self._words_index.get(word, [])
             for concept in exact:
                 place = _words(self._all[concept].label).index(word)
                 score[concept] = score.get(concept, 0.0) + 1.0 / (1 + place)
             if not exact:
-                near = [known for known in self._words_index() if len(word) > 2 and known.startswith(word)]
-                for known in near[:50]:
-                    for concept in self._words_index()[known]:
-                        score[concept] = score.get(concept, 0.0) + 0.4
+                near = [known for known in self._words_index if len(word) > 2 and known.startswith(word)]
+                for concept in (concept for known in near[:50] for concept in self._words_index[known]):
+                    score[concept] = score.get(concept, 0.0) + 0.4
         ranked = sorted(score, key=lambda concept: (-score[concept], -self._all[concept].frequency, concept))
         return [self._all[concept] for concept in ranked[:limit]]
 
@@ -110,11 +110,11 @@ class Concepts(Sequence[Concept]):
 
     def close_words(self, text: str) -> list[str]:
         """For each word of a text, the word of a concept's name that is spelled most like it, where one is near."""
-        index = self._words_index()
+        index = self._words_index
         return [close for word in _words(text) for close in get_close_matches(word, index, n=1, cutoff=0.75)]
 
     def _no_such(self, text: str) -> str:
-        index, close = self._words_index(), self.close_words(text)
+        index, close = self._words_index, self.close_words(text)
         known = [word for word in _words(text) if word in index] + close
         candidates = [*self.find(text), *(concept for word in close for concept in self.find(word))]
         near = {concept.id: _likeness(text, concept.label) for concept in candidates}
@@ -127,14 +127,21 @@ class Concepts(Sequence[Concept]):
             step = "list them: lexent concepts list"
         return " ".join([f'no concept named "{text}"; {hint}{step}', *map(shlex.quote, self.options)])
 
+    @cached_property
     def _words_index(self) -> dict[str, list[int]]:
-        if self._by_word is None:
-            index: dict[str, list[int]] = {}
-            for concept in self._all:
-                for word in dict.fromkeys(_words(concept.label)):
-                    index.setdefault(word, []).append(concept.id)
-            self._by_word = index
-        return self._by_word
+        index: dict[str, list[int]] = {}
+        for concept in self._all:
+            for word in dict.fromkeys(_words(concept.label)):
+                index.setdefault(word, []).append(concept.id)
+        return index
+
+    def relabelled(self, labels: Mapping[int, str], *, source: str) -> Concepts:
+        """The concepts, some of them with other labels; what was made from words stays as `plain`."""
+        found = list(self._all)
+        for one, label in labels.items():
+            plain = found[one].plain or found[one].label
+            found[one] = replace(found[one], label=label, source=source, plain=plain)
+        return Concepts(found)
 
     def save(self, folder: Path) -> None:
         """Write the concepts into a lexicon's folder."""

@@ -1,7 +1,7 @@
 """A language model behind any OpenAI-compatible endpoint: chat completions, with retries.
 
 By the standard library alone: one request is one POST of JSON. The key goes to the given address only: redirects are
-not followed, and what a server says is shown with the key struck out.
+not followed, and messages of the server are shown with the key masked.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -22,7 +23,9 @@ from urllib.parse import urlsplit
 from lexent.errors import EndpointError, InputError
 
 RETRIABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
-"""What a server says when the same request may go well later."""
+"""HTTP statuses after which the same request may succeed later."""
+MAX_WAIT_SECONDS = 120.0
+"""Longest pause between two tries, whatever Retry-After says."""
 
 Messages = Sequence[Mapping[str, str]]
 
@@ -33,7 +36,7 @@ class UnansweredError(EndpointError):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What the model said, and what it cost."""
+    """The reply of a model, and the tokens that it used."""
 
     text: str
     prompt_tokens: int = 0
@@ -42,7 +45,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a model is, and how to ask it."""
+    """The address of a model, and the settings of requests to it."""
 
     base_url: str
     """Up to and without /chat/completions, such as http://127.0.0.1:8080/v1."""
@@ -52,8 +55,6 @@ class Endpoint:
     """Seconds that one request may take."""
     retries: int = 6
     """How often a request that failed for a reason that may pass is sent again."""
-    longest_wait: float = 120.0
-    """Seconds at most between two tries, whatever the server asks for."""
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -79,12 +80,12 @@ class Endpoint:
             try:
                 return _completion(self._post(body))
             except urllib.error.HTTPError as error:
-                said = self._said(error)
-                if error.code == 400 and _adapted(body, said):
+                message = self._message(error)
+                if error.code == 400 and _adapted(body, message):
                     continue  # not a failure: the model knows the setting by another name, or not at all
                 if error.code not in RETRIABLE_STATUSES:
-                    raise EndpointError(self._refused(error.code, said)) from None
-                reason, wait = f"HTTP {error.code} {said}".strip(), _asked_wait(error.headers.get("Retry-After"))
+                    raise EndpointError(self._refused(error.code, message)) from None
+                reason, wait = f"HTTP {error.code} {message}".strip(), _retry_after(error.headers.get("Retry-After"))
             except (OSError, http.client.HTTPException) as error:  # refused, reset, cut short, timed out
                 cause = getattr(error, "reason", None) or error
                 reason, wait = self._clean(str(cause) or type(cause).__name__), None
@@ -92,16 +93,13 @@ class Endpoint:
                 reason, wait = f"no completion in the answer ({error})", None
             tries += 1
             if tries <= self.retries:
-                self.sleep(self._wait(tries, wait))
+                if wait is None:  # twice as long each time, at random a little less: clients should not return together
+                    wait = min(60.0, 2.0 ** (tries - 1)) * random.uniform(0.5, 1.0)
+                self.sleep(min(wait, MAX_WAIT_SECONDS))
         raise UnansweredError(
             f"no answer from {self.base_url} after {tries} tries: {reason}; is it running, and is this its address? "
             "what was answered so far is kept: type the same command again to go on"
         )
-
-    def _wait(self, tries: int, asked: float | None) -> float:
-        """What the server asked for; else twice as long each time, by chance less, so that not all come at once."""
-        wait = asked if asked is not None else min(60.0, 2.0 ** (tries - 1)) * random.uniform(0.5, 1.0)
-        return min(wait, self.longest_wait)
 
     def _post(self, body: Mapping[str, Any]) -> bytes:
         request = urllib.request.Request(f"{self.base_url.rstrip('/')}/chat/completions", json.dumps(body).encode())
@@ -109,12 +107,15 @@ class Endpoint:
         request.add_header("User-Agent", "lexent")
         if self.key:
             request.add_unredirected_header("Authorization", f"Bearer {self.key}")
-        with _opener(self.base_url).open(request, timeout=self.timeout) as answer:
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
+        if is_local(self.base_url):  # proxies of the environment are not for this machine itself
+            handlers.append(urllib.request.ProxyHandler({}))
+        with urllib.request.build_opener(*handlers).open(request, timeout=self.timeout) as answer:
             found: bytes = answer.read()
             return found
 
-    def _said(self, error: urllib.error.HTTPError) -> str:
-        """What the server said about a failure, on one line."""
+    def _message(self, error: urllib.error.HTTPError) -> str:
+        """The message of a failed request, on one line."""
         try:
             text = error.read(4096).decode(errors="replace")
         except (OSError, http.client.HTTPException):
@@ -130,7 +131,7 @@ class Endpoint:
     def _clean(self, text: str) -> str:
         return text.replace(self.key, "***") if self.key else text
 
-    def _refused(self, code: int, said: str) -> str:
+    def _refused(self, code: int, message: str) -> str:
         hints = {
             401: "the key is missing or wrong: set OPENAI_API_KEY, or name another variable: --key-env NAME",
             403: "the key may not use this model: check the key and --model",
@@ -138,20 +139,12 @@ class Endpoint:
         }
         moved = "it points elsewhere, and a key is not sent on: give the new address: --base-url"
         hint = moved if 300 <= code < 400 else hints.get(code, "check --base-url and --model")
-        return f"{self.base_url} refused the request: HTTP {code} {said}; {hint}"
+        return f"{self.base_url} refused the request: HTTP {code} {message}; {hint}"
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
-
-
-def _opener(base_url: str) -> urllib.request.OpenerDirector:
-    """Proxies of the environment are used, but never for this machine itself."""
-    handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
-    if is_local(base_url):
-        handlers.append(urllib.request.ProxyHandler({}))
-    return urllib.request.build_opener(*handlers)
 
 
 def is_local(base_url: str) -> bool:
@@ -172,26 +165,17 @@ def _completion(answer: bytes) -> Completion:
     return Completion(text if isinstance(text, str) else "", *counts)
 
 
-def _adapted(body: dict[str, Any], said: str) -> bool:
+def _adapted(body: dict[str, Any], message: str) -> bool:
     """Newer models call the limit otherwise, or allow no temperature: change that, once each."""
-    if "max_tokens" in body and "max_completion_tokens" in said:
+    if "max_tokens" in body and "max_completion_tokens" in message:
         body["max_completion_tokens"] = body.pop("max_tokens")
         return True
-    if "temperature" in body and "temperature" in said:
-        del body["temperature"]
-        return True
-    return False
+    return "temperature" in message and body.pop("temperature", None) is not None
 
 
-def _asked_wait(header: str | None) -> float | None:
+def _retry_after(header: str | None) -> float | None:
     """Seconds, from a Retry-After header: a number or a date."""
-    if not header:
-        return None
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    except (ValueError, TypeError):
-        return None
+    for seconds in (float, lambda date: parsedate_to_datetime(date).timestamp() - time.time()):
+        with suppress(ValueError, TypeError):
+            return max(0.0, seconds(header or ""))
+    return None

@@ -108,37 +108,40 @@ def gather(
     """Examples of each concept in both parts, at most `active` and `silent` ones a part; the same ones each time."""
     if active < 1 or silent < 0:
         raise InputError(f"examples: {active} active and {silent} silent; allowed: 1 or more, and 0 or more")
-    parts = np.array([is_held_out(text, seed=seed) for text in texts], dtype=bool)
-    draws = []
+    held_out = np.array([is_held_out(text, seed=seed) for text in texts], dtype=bool)
+    drawn = []
     for concept in concepts:
         draw = np.random.default_rng([seed, concept])
         own = activations.of(concept)
-        sides = []
-        for side in (False, True):
-            entries = own.start + np.flatnonzero(parts[activations.texts[own]] == side)
+        for part in (False, True):
+            entries = own.start + np.flatnonzero(held_out[activations.texts[own]] == part)
             chosen = _across(entries, activations.peaks[entries], active, spread, draw)
-            others = np.setdiff1d(np.flatnonzero(parts == side), activations.texts[own], assume_unique=True)
-            sides.append((chosen, np.sort(draw.permutation(others)[:silent])))
-        draws.append((concept, sides))
-    wanted = {int(activations.texts[entry]) for _, sides in draws for chosen, _ in sides for entry, _ in chosen}
-    wanted |= {int(text) for _, sides in draws for _, others in sides for text in others}
-    cutter = _Cutter(texts, sorted(wanted), encoder if level == "tokens" else None, seed)
+            others = np.setdiff1d(np.flatnonzero(held_out == part), activations.texts[own], assume_unique=True)
+            drawn.append((chosen, np.sort(draw.permutation(others)[:silent]).tolist()))
+    wanted = {int(activations.texts[entry]) for chosen, _ in drawn for entry, _ in chosen}
+    wanted.update(text for _, others in drawn for text in others)
+    tokens: dict[int, Tokens] = {}
+    if level == "tokens":
+        found = encoder.tokenize([texts[place] for place in sorted(wanted)], kind="document")
+        tokens = dict(zip(sorted(wanted), found, strict=True))
 
-    def side_of(chosen: list[tuple[int, int]], others: NDArray[np.int64]) -> Side:
-        fired = [
-            cutter.active(
-                int(activations.texts[entry]),
-                int(activations.places[entry]),
-                activation=float(activations.peaks[entry]),
-                quantile=quantile,
-            )
-            for entry, quantile in chosen
-        ]
-        return Side(tuple(fired), tuple(cutter.silent(int(text)) for text in others))
+    def active_example(entry: int, quantile: int) -> Example:
+        place, peak = int(activations.texts[entry]), float(activations.peaks[entry])
+        text, start, stop = _cut(texts[place], tokens.get(place), int(activations.places[entry]))
+        return Example(place, text, peak, quantile, start, stop)
 
+    def silent_example(place: int) -> Example:  # the same one, whichever concept the text is silent for
+        own = tokens.get(place)
+        token = np.random.default_rng([seed, place]).integers(0, max(1, len(own))) if own is not None else 0
+        return Example(place, _cut(texts[place], own, int(token))[0])
+
+    sides = [
+        Side(tuple(active_example(*one) for one in chosen), tuple(map(silent_example, others)))
+        for chosen, others in drawn
+    ]
     return [
-        Evidence(concept, int(activations.counts[concept]), side_of(*sides[0]), side_of(*sides[1]))
-        for concept, sides in draws
+        Evidence(concept, int(activations.counts[concept]), *sides[2 * place : 2 * place + 2])
+        for place, concept in enumerate(concepts)
     ]
 
 
@@ -156,35 +159,14 @@ def _across(
     return [(int(order[place]), int(quantile[place])) for place in kept]
 
 
-class _Cutter:
-    """Cuts examples out of texts. A silent text gives one example, whichever concept it is silent for."""
-
-    def __init__(self, texts: Sequence[str], wanted: list[int], encoder: Encoder | None, seed: int) -> None:
-        self._texts, self._seed = texts, seed
-        self._tokens: dict[int, Tokens] | None = None
-        if encoder is not None:
-            found = encoder.tokenize([texts[place] for place in wanted], kind="document")
-            self._tokens = dict(zip(wanted, found, strict=True))
-
-    def active(self, place: int, token: int, *, activation: float, quantile: int) -> Example:
-        text, start, stop = self._cut(place, token)
-        return Example(place, text, activation, quantile, start, stop)
-
-    def silent(self, place: int) -> Example:
-        if self._tokens is None:
-            return Example(place, self._cut(place, 0)[0])
-        token = int(np.random.default_rng([self._seed, place]).integers(0, max(1, len(self._tokens[place]))))
-        return Example(place, self._cut(place, token)[0])
-
-    def _cut(self, place: int, token: int) -> tuple[str, int, int]:
-        text = self._texts[place]
-        if self._tokens is None:
-            return _beginning(text, MAX_EXAMPLE_WORDS), 0, 0
-        spans = self._tokens[place].spans
-        start, stop = (int(edge) for edge in spans[token]) if token < len(spans) else (0, 0)
-        if stop == start:  # a special token stands for the whole text
-            return _beginning(text, 2 * CONTEXT_WORDS + 1), 0, 0
-        return _around(text, start, stop)
+def _cut(text: str, tokens: Tokens | None, token: int) -> tuple[str, int, int]:
+    """The part of a text around a token and where its word stands there; without a token the beginning, and 0, 0."""
+    if tokens is None:
+        return _beginning(text, MAX_EXAMPLE_WORDS), 0, 0
+    start, stop = tokens.spans[token].tolist() if token < len(tokens) else (0, 0)
+    if stop == start:  # a special token stands for the whole text
+        return _beginning(text, 2 * CONTEXT_WORDS + 1), 0, 0
+    return _around(text, start, stop)
 
 
 def _around(text: str, start: int, stop: int) -> tuple[str, int, int]:

@@ -7,26 +7,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lexent.lexicon.concepts import Concepts
 from lexent.lexicon.endpoint import Endpoint
 from lexent.lexicon.evidence import Evidence, Example
 from lexent.lexicon.lexicon import Lexicon
+from lexent.lexicon.names import numbered
 from lexent.lexicon.replies import Prompt, Replies, ask
+from lexent.types import Progress
 
 MARKER = "[interpretation]:"
 MOST_WORDS = 12
-"""A label is asked for in 8 words at most; a little more is taken, a sentence is not."""
+"""Longest label that is accepted; the prompt requests 8 words at most."""
 MAX_ANSWER_TOKENS = 48
 """Tokens that an answer may have."""
 SILENT_EXAMPLES = 5
 """Silent examples in a prompt."""
 PROMPT_EXAMPLE_WORDS = 40
-"""Words of an example of a pooled lexicon in a prompt: enough to tell what a text is about."""
+"""Words of an example of a pooled lexicon in a prompt: enough to show the topic of a text."""
 
-# Small models repeat what they are told about the task, so little is told.
+# Small models repeat the description of the task, so it is short.
 _SYSTEM = "You give short, exact names. A name says what the active examples share and the silent ones lack."
 _TOKENS = (
     "Below are pieces of text in which one concept is active. The word that raised it stands in [[double brackets]]; "
@@ -49,7 +51,7 @@ _NOTHING = frozenset({"", "none", "n/a", "unknown", "unclear", "nothing", "your 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run will ask for; tokens are about right for English."""
+    """Requests and tokens of a run; tokens are estimated for English."""
 
     requests: int
     """Those already answered are not among them."""
@@ -78,8 +80,9 @@ class Labelled:
 def prompt(evidence: Evidence) -> Prompt:
     """What a model is shown of a concept: only examples of the part of the texts that is meant for naming."""
     active, silent = evidence.naming.active, evidence.naming.silent[:SILENT_EXAMPLES]
-    strongest = max((example.activation for example in active), default=1.0)
-    lines = [f"({_grade(example, strongest)}) {_shown(example)}" for example in active]
+    strongest = max((example.activation for example in active), default=1.0) or 1.0
+    grades = [max(1, round(10 * example.activation / strongest)) for example in active]
+    lines = [f"({grade}) {_shown(example)}" for grade, example in zip(grades, active, strict=True)]
     in_tokens = any(example.start != example.stop for example in active)
     parts = [_TOKENS if in_tokens else _POOLED, "\n".join(lines)]
     if silent:
@@ -106,7 +109,7 @@ def parse(answer: str) -> str | None:
 def estimate(
     prompts: Sequence[Prompt], *, model: str, replies: Replies, price_in: float | None, price_out: float | None
 ) -> Estimate:
-    """What is still to be asked. Prices are for a million tokens."""
+    """What is still to be requested. Prices are for a million tokens."""
     fresh = [one for one in prompts if replies.get(one, model) is None]
     sent, given = sum(one.size for one in fresh), sum(one.max_tokens for one in fresh)
     cost = None
@@ -122,7 +125,7 @@ def label(
     endpoint: Endpoint,
     replies: Replies,
     concurrency: int = 4,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress = None,
 ) -> Labelled:
     """Ask for a name of each concept. The codes, and so the lexicon's hash, stay as they are."""
     prompts = [prompt(one) for one in evidence]
@@ -157,25 +160,11 @@ def renamed(concepts: Concepts, names: Mapping[int, str], *, source: str) -> Con
             labels[number] = f"{name} ({', '.join(words)})" if words else name
     taken = Counter(text.casefold() for text in labels.values())
     for number in names:
-        text, place = labels[number], 2
-        if taken[text.casefold()] > 1:
-            while taken[f"{text} #{place}".casefold()]:
-                place += 1
-            taken[text.casefold()] -= 1
-            labels[number] = f"{text} #{place}"
+        if taken[labels[number].casefold()] > 1:
+            taken[labels[number].casefold()] -= 1
+            labels[number] = numbered(labels[number], lambda name: taken[name.casefold()] > 0)
             taken[labels[number].casefold()] += 1
-    return Concepts(
-        [
-            replace(concept, label=labels[concept.id], source=source, plain=plain[concept.id])
-            if concept.id in names
-            else concept
-            for concept in concepts
-        ]
-    )
-
-
-def _grade(example: Example, strongest: float) -> int:
-    return max(1, round(10 * example.activation / strongest)) if strongest > 0 else 1
+    return concepts.relabelled({number: labels[number] for number in names}, source=source)
 
 
 def _shown(example: Example) -> str:

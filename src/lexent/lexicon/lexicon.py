@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -33,7 +34,6 @@ from lexent.types import Level, Match, RowCodes, States
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.recipes import Recipe
-    from lexent.sae.autoencoder import SparseAutoencoder
 
 CARD = "README.md"
 WHOLE = "whole"
@@ -42,7 +42,7 @@ WHOLE = "whole"
 
 @dataclass(frozen=True, slots=True)
 class LexiconInfo:
-    """What a lexicon says of itself."""
+    """The metadata of a lexicon."""
 
     name: str
     encoder_id: str
@@ -55,33 +55,24 @@ class LexiconInfo:
     """What its codes were trained to be compared by."""
 
 
+@dataclass(eq=False, repr=False)
 class Lexicon:
     """Codes states and names the codes."""
 
-    def __init__(
-        self,
-        sae: SparseAutoencoder,
-        concepts: Concepts,
-        info: LexiconInfo,
-        *,
-        whole: SparseAutoencoder | None = None,
-        own_encoder: BucketParts | None = None,
-        bucket_weights: BucketWeights | None = None,
-    ) -> None:
-        """Put the parts together.
+    sae: SparseAutoencoder
+    concepts: Concepts
+    info: LexiconInfo
+    _: KW_ONLY
+    whole: SparseAutoencoder | None = None
+    """Codes the vector of a whole text; its latents are numbered from `token_size` on."""
+    own_encoder: BucketParts | None = None
+    """The encoder that was trained with it."""
+    bucket_weights: BucketWeights | None = None
+    """How much its buckets count for a query."""
 
-        whole: codes the vector of a whole text; its latents are numbered from `token_size` on. own_encoder: the
-        encoder that was trained with it. bucket_weights: how much its buckets count for a query.
-        """
-        self.sae = sae
-        self.own_encoder = own_encoder
-        self.bucket_weights = bucket_weights
-        self.whole = whole
-        self.concepts = concepts
-        self.info = info
-        self._hash: str | None = None
-        if len(concepts) != self.size:
-            raise ArtifactError(f"{len(concepts)} names were given for the {self.size} latents of {info.name}")
+    def __post_init__(self) -> None:
+        if len(self.concepts) != self.size:
+            raise ArtifactError(f"{len(self.concepts)} names were given for the {self.size} latents of {self.name}")
 
     @property
     def name(self) -> str:
@@ -118,13 +109,12 @@ class Lexicon:
         """Whether it was trained on pairs of queries and documents (ssr, uhd), and not on texts alone."""
         return self.info.match == "maxsim" or self.sae.config.architecture == "winners"
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Changes when the codes would; names may change freely."""
-        if self._hash is None:
-            parts = [self.sae.hash(), *([self.whole.hash()] if self.whole is not None else [])]
-            self._hash = parts[0] if self.whole is None else hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
-        return self._hash
+        if self.whole is None:
+            return self.sae.hash()
+        return hashlib.sha256(f"{self.sae.hash()} {self.whole.hash()}".encode()).hexdigest()[:16]
 
     def codes(self, states: States, *, k: int) -> RowCodes:
         """The k strongest latents of each state."""
@@ -145,13 +135,11 @@ class Lexicon:
 
     def renamed(self, concepts: Concepts, info: LexiconInfo | None = None) -> Lexicon:
         """The same codes under other names."""
-        parts: Any = {"whole": self.whole, "own_encoder": self.own_encoder, "bucket_weights": self.bucket_weights}
-        return Lexicon(self.sae, concepts, info or self.info, **parts)
+        return replace(self, concepts=concepts, info=info or self.info)
 
     def weighing(self, bucket_weights: BucketWeights | None) -> Lexicon:
         """The same codes and names with other weights of buckets."""
-        parts: Any = {"whole": self.whole, "own_encoder": self.own_encoder, "bucket_weights": bucket_weights}
-        return Lexicon(self.sae, self.concepts, self.info, **parts)
+        return replace(self, bucket_weights=bucket_weights)
 
     def label(self, latent: int) -> str:
         """The name of a latent."""
@@ -178,12 +166,11 @@ class Lexicon:
         """
         latent = arguments.whole("latent", latent, least=0, most=self.size - 1)
         limit = arguments.whole("limit", limit, least=1)
-        of_whole = self.whole is not None and latent >= self.token_size
         size = self.token_size // self.buckets
-        first = self.token_size if of_whole else latent // size * size
+        first = latent // size * size
         rows = self.sae.decoder_rows[first : first + size]
-        if self.whole is not None and of_whole:
-            rows = self.whole.decoder_rows
+        if self.whole is not None and latent >= self.token_size:
+            first, rows = self.token_size, self.whole.decoder_rows
         cosine = rows @ rows[latent - first]
         cosine[latent - first] = -np.inf
         nearest = np.argsort(-cosine, kind="stable")[: min(limit, len(rows) - 1)]
@@ -229,9 +216,11 @@ class Lexicon:
                 self.concepts.save(folder)
                 if card:
                     (folder / CARD).write_text(card)
+            facts = asdict(self.info)
+            if self.info.match == "documents":  # the default, which older manifests do not have
+                del facts["match"]
             head = {"kind": "lexicon", "format": artifact.FORMAT_VERSION, "lexent": artifact.lexent_version()}
-            files = artifact.describe_files(folder)
-            artifact.write_json(folder / artifact.MANIFEST, {**head, **_facts(self.info), "files": files})
+            artifact.write_json(folder / MANIFEST, {**head, **facts, "files": artifact.describe_files(folder)})
         return out
 
     @staticmethod
@@ -255,19 +244,8 @@ class Lexicon:
 def _random_sae(draw: np.random.Generator, width: int, size: int, k: int) -> SparseAutoencoder:
     rows = draw.standard_normal((size, width)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return SparseAutoencoder(
-        SAEConfig(width, size, k, tied=True),
-        encoder=rows,
-        decoder=None,
-        b_enc=np.zeros(size, np.float32),
-        b_dec=np.zeros(width, np.float32),
-    )
-
-
-def _facts(info: LexiconInfo) -> dict[str, Any]:
-    """What the manifest holds of it: the usual comparison goes without saying."""
-    found = asdict(info)
-    return found if info.match != "documents" else {name: found[name] for name in found if name != "match"}
+    config, b_enc, b_dec = SAEConfig(width, size, k, tied=True), np.zeros(size, np.float32), np.zeros(width, np.float32)
+    return SparseAutoencoder(config, encoder=rows, decoder=None, b_enc=b_enc, b_dec=b_dec)
 
 
 def shipped() -> dict[str, Path]:
@@ -282,11 +260,10 @@ def default_for(recipe: Recipe | None = None) -> str:
     near: list[tuple[int, str]] = []
     for name, folder in shipped().items():
         manifest = read_manifest(folder, kind="lexicon")
-        match = manifest.get("match", "documents")
         config = json.loads((folder / CONFIG).read_text())
-        fits = manifest["level"] == wanted.level and match == wanted.match
-        fits = fits and (config["architecture"] == "winners") == wanted.winners
-        if fits and (read_base(folder / ENCODER) or manifest["encoder_id"]) == DEFAULT:
+        found = manifest["level"], manifest.get("match", "documents"), config["architecture"] == "winners"
+        base = read_base(folder / ENCODER) or manifest["encoder_id"]
+        if found == (wanted.level, wanted.match, wanted.winners) and base == DEFAULT:
             near.append((abs(config["k"] - wanted.k), name))
     if not near:
         raise NotFoundError(
@@ -326,10 +303,9 @@ def load(lexicon: str | Path | Lexicon | None = None, *, recipe: Recipe | None =
     if own is not None:  # wherever the folder is now, the encoder is in it
         info = replace(info, encoder_id=name if folder == shipped().get(name) else str(folder))
     whole = SparseAutoencoder.load(folder / WHOLE) if (folder / WHOLE).is_dir() else None
-    size = sae.config.d_sae + (whole.config.d_sae if whole is not None else 0)
     weights = None
     if (folder / BUCKET_WEIGHTS).is_file():
         weights = BucketWeights.load(folder, width=sae.config.width, buckets=sae.config.buckets)
-    names = Concepts.load(folder, size=size)
+    names = Concepts.load(folder, size=sae.config.d_sae + (whole.config.d_sae if whole is not None else 0))
     names.options = () if lexicon is None and recipe is None else ("--lexicon", name)
     return Lexicon(sae, names, info, whole=whole, own_encoder=own, bucket_weights=weights)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,14 @@ import numpy as np
 from lexent.errors import InputError
 from lexent.lexicon.concepts import Concept, Concepts
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
-from lexent.lexicon.names import ContextSpans, name_all
-from lexent.lexicon.statistics import Statistics, collect
+from lexent.lexicon.names import Spans, name_all
+from lexent.lexicon.statistics import TEXTS_PER_CHUNK, Statistics, collect
 from lexent.lexicon.topics import name_topics
+from lexent.types import Progress
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from lexent.encoders import Encoder
     from lexent.sae.autoencoder import SparseAutoencoder
 
@@ -32,13 +35,13 @@ def named_lexicon(
     info: LexiconInfo,
     whole: SparseAutoencoder | None = None,
     whole_texts: Sequence[str] | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress = None,
 ) -> Lexicon:
     """Name the latents by what they fire on in the texts; latents that never fire are dropped.
 
     Winners are named by the words that they win for, and none is dropped: they stand in buckets and groups. whole: a
     second autoencoder, for the vectors of whole texts; whole_texts: what it is named on, where not the same.
-    progress is told of the texts of both.
+    progress counts the texts of both.
     """
     if info.level == "pooled":
         concepts = name_topics(texts, encoder=encoder, sae=sae, progress=progress)
@@ -46,9 +49,7 @@ def named_lexicon(
         statistics = collect(texts, encoder=encoder, sae=sae, progress=progress)
         concepts = name_all(statistics, texts, _spans(statistics, texts, encoder))
     if sae.config.architecture == "winners":
-        labelled = [
-            concept if concept.label else replace(concept, label=f"concept {concept.id}") for concept in concepts
-        ]
+        labelled = [replace(concept, label=concept.label or f"concept {concept.id}") for concept in concepts]
         return Lexicon(sae, Concepts(labelled), info)
     sae, named = _alive(sae, concepts)
     if whole is None:
@@ -67,12 +68,12 @@ def _alive(sae: SparseAutoencoder, concepts: Sequence[Concept]) -> tuple[SparseA
     return sae.kept(live), [replace(concepts[latent], id=place) for place, latent in enumerate(live)]
 
 
-def _spans(statistics: Statistics, texts: Sequence[str], encoder: Encoder) -> ContextSpans:
+def _spans(statistics: Statistics, texts: Sequence[str], encoder: Encoder) -> Spans:
     wanted = np.unique(statistics.contexts[:, :, 0])
-    wanted = wanted[wanted >= 0]
-    spans = {}
-    for start in range(0, len(wanted), 4096):
-        part = wanted[start : start + 4096]
-        for text, tokens in zip(part, encoder.tokenize([texts[at] for at in part], kind="document"), strict=True):
-            spans[int(text)] = tokens.spans
-    return ContextSpans(spans)
+    wanted = wanted[wanted >= 0].tolist()
+    spans: dict[int, NDArray[np.int64]] = {}
+    for start in range(0, len(wanted), TEXTS_PER_CHUNK):
+        part = wanted[start : start + TEXTS_PER_CHUNK]
+        found = encoder.tokenize([texts[text] for text in part], kind="document")
+        spans |= {text: tokens.spans for text, tokens in zip(part, found, strict=True)}
+    return spans

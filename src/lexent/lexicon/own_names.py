@@ -1,16 +1,14 @@
-"""Names that a user gave to concepts of an index. They stand beside the index and hold for everyone who opens it."""
+"""Names that a user gave to concepts of an index, stored beside it: they apply to everyone who opens the index."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from lexent import artifact
 from lexent.errors import ArtifactError, InputError
-from lexent.lexicon.concepts import Concepts
 from lexent.lexicon.lexicon import Lexicon
 
 FILE = "labels.json"
@@ -52,13 +50,9 @@ def applied(lexicon: Lexicon, names: Mapping[int, str]) -> Lexicon:
     """The lexicon with these names; its codes, and so its hash, stay as they are."""
     if not names:
         return lexicon
-    concepts = [
-        replace(concept, label=names[concept.id], source=SOURCE, plain=concept.plain or concept.label)
-        if concept.id in names
-        else concept
-        for concept in lexicon.concepts
-    ]
-    return lexicon.renamed(Concepts(concepts, options=lexicon.concepts.options))
+    concepts = lexicon.concepts.relabelled(names, source=SOURCE)
+    concepts.options = lexicon.concepts.options
+    return lexicon.renamed(concepts)
 
 
 def checked(label: str, concept: int, lexicon: Lexicon) -> str:

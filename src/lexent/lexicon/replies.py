@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from types import TracebackType
+from queue import SimpleQueue
 from typing import IO
 
 from lexent.artifact import disk_errors
 from lexent.errors import InputError
 from lexent.lexicon.endpoint import Completion, Endpoint, Messages, UnansweredError
+from lexent.types import Progress
 
 GIVE_UP = 5
 """Questions in a row that stay unanswered before a run stops."""
@@ -28,7 +28,7 @@ class Prompt:
     max_tokens: int = 64
 
     def key(self, model: str) -> str:
-        """A hash of the question and the model that is asked."""
+        """A hash of the prompt and the model."""
         parts = {"model": model, "messages": [dict(message) for message in self.messages], "most": self.max_tokens}
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -52,9 +52,7 @@ class Replies:
     def __enter__(self) -> Replies:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -91,16 +89,11 @@ class Replies:
                     counts = (int(row["prompt_tokens"]), int(row["completion_tokens"]))
                     self._known[str(row["key"])] = Completion(str(row["text"]), *counts)
                 except (ValueError, KeyError, TypeError):
-                    continue  # half a line, from a run that was killed: it is asked again
+                    continue  # half a line, from a run that was killed: it is requested again
 
 
 def ask(
-    prompts: Sequence[Prompt],
-    *,
-    endpoint: Endpoint,
-    replies: Replies,
-    concurrency: int = 4,
-    progress: Callable[[int], None] | None = None,
+    prompts: Sequence[Prompt], *, endpoint: Endpoint, replies: Replies, concurrency: int = 4, progress: Progress = None
 ) -> list[Completion | None]:
     """An answer to each question, in order; None where there was none after all tries.
 
@@ -114,25 +107,16 @@ def ask(
     if progress is not None:
         progress(len(prompts) - len(open_places))
 
-    def one(place: int) -> Completion:
-        answer = endpoint.chat(prompts[place].messages, max_tokens=prompts[place].max_tokens)
-        replies.put(prompts[place], endpoint.model, answer)
-        return answer
-
-    todo: SimpleQueue[int] = SimpleQueue()
     done: SimpleQueue[tuple[int, Completion | Exception]] = SimpleQueue()
     stop = threading.Event()
-    for place in open_places:
-        todo.put(place)
+    todo = iter(open_places)
 
     def work() -> None:
-        while not stop.is_set():
+        while not stop.is_set() and (place := next(todo, None)) is not None:
             try:
-                place = todo.get_nowait()
-            except Empty:
-                return
-            try:
-                done.put((place, one(place)))
+                answer = endpoint.chat(prompts[place].messages, max_tokens=prompts[place].max_tokens)
+                replies.put(prompts[place], endpoint.model, answer)
+                done.put((place, answer))
             except Exception as error:  # it is raised below, where the caller is
                 if not isinstance(error, UnansweredError):
                     stop.set()

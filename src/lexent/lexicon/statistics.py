@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from lexent.types import RowCodes, Tokens
+from lexent.lexicon.activations import active
+from lexent.types import Progress, Tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 TEXTS_PER_CHUNK = 4096
-"""Texts between two reductions of the counts."""
+"""Texts that are tokenized at a time."""
+MAX_WAITING_PAIRS = 20_000_000
+"""Pairs of a latent and a word that are held before they are merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,6 @@ class Shares:
 class Statistics:
     """What a naming pass saw."""
 
-    texts: int
     frequency: NDArray[np.float32]  # [m], share of the texts in which a latent is active
     words: list[str]
     word_rate: NDArray[np.float64]  # [n_words], share of all tokens
@@ -52,17 +54,6 @@ class Statistics:
     strengths: NDArray[np.float32]  # [m, n], activation there
 
 
-class _Vocabulary:
-    """Strings to running numbers."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-
-    def of(self, strings: Sequence[str]) -> list[int]:
-        numbers = self.numbers
-        return [numbers.setdefault(string, len(numbers)) for string in strings]
-
-
 def collect(
     texts: Sequence[str],
     *,
@@ -70,11 +61,11 @@ def collect(
     sae: SparseAutoencoder,
     contexts: int = 24,
     seed: int = 0,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress = None,
 ) -> Statistics:
     """One pass over the texts. Contexts are drawn in proportion to activation, so weak ones are seen too."""
     m = sae.config.d_sae
-    words, pieces = _Vocabulary(), _Vocabulary()
+    words, pieces = dict[str, int](), dict[str, int]()
     word_sums, piece_sums = _Sums(), _Sums()
     sample = _Sample(m, contexts, seed)
     frequency = np.zeros(m, np.int64)
@@ -82,47 +73,36 @@ def collect(
     for start in range(0, len(texts), TEXTS_PER_CHUNK):
         part = texts[start : start + TEXTS_PER_CHUNK]
         tokens = encoder.tokenize(part, kind="document")
-        strings = [found.strings for found in tokens]
-        whole = [words_of(text, found) for text, found in zip(part, tokens, strict=True)]
-        of_word = [np.array(words.of(found), np.int64) for found in whole]
-        of_piece = [np.array(pieces.of(found), np.int64) for found in strings]
+        of_word = [_numbered(words_of(text, found), words) for text, found in zip(part, tokens, strict=True)]
+        of_piece = [_numbered(found.strings, pieces) for found in tokens]
         word_tokens.append(np.bincount(np.concatenate([*of_word, np.empty(0, np.int64)])))
         for rows, states in encoder.batches(part, kind="document"):
-            codes = sae.encode(states)
-            text = np.repeat(rows, np.diff(codes.offsets))
-            place = np.arange(len(codes.ids)) - np.repeat(codes.offsets[:-1], np.diff(codes.offsets))
-            latent, value, row = _active(codes)
-            sample.add(latent, value, torch.from_numpy((start + text) * 65_536 + place)[row])
-            pairs = torch.unique(latent + m * torch.from_numpy(text)[row])
-            frequency += np.bincount((pairs % m).numpy(), minlength=m)
-            word_sums.add(latent, torch.from_numpy(np.concatenate([of_word[at] for at in rows]))[row], value)
-            piece_sums.add(latent, torch.from_numpy(np.concatenate([of_piece[at] for at in rows]))[row], value)
+            row, text, place, latent, value = map(torch.from_numpy, active(sae.encode(states), rows))
+            sample.add(latent, value, (start + text) * 65_536 + place)
+            frequency += np.bincount((torch.unique(latent + m * text) % m).numpy(), minlength=m)
+            for sums, numbers in ((word_sums, of_word), (piece_sums, of_piece)):
+                sums.add(latent, torch.from_numpy(np.concatenate([numbers[at] for at in rows]))[row], value)
             if progress is not None:
                 progress(len(rows))
-    rate = np.zeros(len(words.numbers))
+    rate = np.zeros(len(words))
     for counts in word_tokens:
         rate[: len(counts)] += counts
-    found, strengths = sample.result()
+    found = sample.where.numpy()
     return Statistics(
-        texts=len(texts),
         frequency=(frequency / max(1, len(texts))).astype(np.float32),
-        words=list(words.numbers),
+        words=list(words),
         word_rate=rate / max(1.0, rate.sum()),
-        pieces=list(pieces.numbers),
+        pieces=list(pieces),
         latent_words=word_sums.result(m, most=64),
         latent_pieces=piece_sums.result(m, most=8),
         contexts=np.where(found[:, :, None] < 0, -1, np.stack([found // 65_536, found % 65_536], axis=2)),
-        strengths=strengths,
+        strengths=sample.values.numpy(),
     )
 
 
-def _active(codes: RowCodes) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The latent, the value and the row of each activation above 0."""
-    active = np.flatnonzero(codes.values.ravel() > 0)
-    latent = codes.ids.ravel()[active].astype(np.int64)
-    value = codes.values.ravel()[active]
-    row = active // codes.ids.shape[1]
-    return torch.from_numpy(latent), torch.from_numpy(value), torch.from_numpy(row)
+def _numbered(strings: Sequence[str], numbers: dict[str, int]) -> NDArray[np.int64]:
+    """The number of each string; new ones get the next."""
+    return np.array([numbers.setdefault(string, len(numbers)) for string in strings], np.int64)
 
 
 def words_of(text: str, tokens: Tokens) -> list[str]:
@@ -145,27 +125,23 @@ class _Sums:
     """Summed activation by (latent, item); pairs are merged as they come, so memory follows the distinct ones."""
 
     def __init__(self) -> None:
-        self.keys = torch.empty(0, dtype=torch.long)
-        self.sums = torch.empty(0)
-        self.waiting: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self.size = 0
+        self.parts = [(torch.empty(0, dtype=torch.long), torch.empty(0))]
+        self.waiting = 0
 
     def add(self, latent: torch.Tensor, item: torch.Tensor, value: torch.Tensor) -> None:
-        keys, sums = _merge(latent << 32 | item, value)
-        self.waiting.append((keys, sums))
-        self.size += len(keys)
-        if self.size > 20_000_000:
+        self.parts.append(_merge(latent << 32 | item, value))
+        self.waiting += len(self.parts[-1][0])
+        if self.waiting > MAX_WAITING_PAIRS:
             self._reduce()
 
-    def _reduce(self) -> None:
-        keys = torch.cat([self.keys, *(keys for keys, _ in self.waiting)])
-        sums = torch.cat([self.sums, *(sums for _, sums in self.waiting)])
-        self.keys, self.sums = _merge(keys, sums)
-        self.waiting, self.size = [], 0
+    def _reduce(self) -> tuple[torch.Tensor, torch.Tensor]:
+        keys, sums = map(torch.cat, zip(*self.parts, strict=True))
+        self.parts, self.waiting = [_merge(keys, sums)], 0
+        return self.parts[0]
 
     def result(self, m: int, *, most: int) -> Shares:
-        self._reduce()
-        latent, item, weights = (self.keys >> 32).numpy(), (self.keys & 0xFFFFFFFF).numpy(), self.sums.numpy()
+        keys, sums = self._reduce()
+        latent, item, weights = (keys >> 32).numpy(), (keys & 0xFFFFFFFF).numpy(), sums.numpy()
         order = np.lexsort((item, -weights, latent))
         latent, item, weights = latent[order], item[order], weights[order]
         counts = np.bincount(latent, minlength=m)
@@ -216,6 +192,3 @@ class _Sample:
         self.keys[touched] = best.values
         self.where[touched] = merged[1].gather(1, best.indices)
         self.values[touched] = merged[2].gather(1, best.indices)
-
-    def result(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        return self.where.numpy(), self.values.numpy()

@@ -7,15 +7,17 @@ since a weak activation is often about something else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lexent.function_words import FUNCTION_WORDS
+from lexent.lexicon.activations import Activations, reduced
 from lexent.lexicon.concepts import SEPARATOR, Category, Concept
-from lexent.lexicon.names import Word, distinct, grouped, merged_word, shortened, until_it_falls
+from lexent.lexicon.names import Word, distinct, grouped, leading_words, merged_word, presence, shortened
 from lexent.lexicon.statistics import WORD
+from lexent.types import Progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.sae.autoencoder import SparseAutoencoder
 
-TEXTS_PER_CHUNK = 4096
 LATENTS_PER_STEP = 512
 """Latents that are named at a time."""
 CANDIDATE_WORDS = 24
@@ -40,80 +41,40 @@ QUANTILES = (0.0, 0.2, 0.5)
 
 
 def name_topics(
-    texts: Sequence[str],
-    *,
-    encoder: Encoder,
-    sae: SparseAutoencoder,
-    progress: Callable[[int], None] | None = None,
+    texts: Sequence[str], *, encoder: Encoder, sae: SparseAutoencoder, progress: Progress = None
 ) -> list[Concept]:
     """A concept for each latent; those that fire on no text, or on too few, get the label "" and must be dropped."""
-    codes = _codes(texts, encoder=encoder, sae=sae, progress=progress)
-    presence, words = _presence(texts)
-    rate = np.asarray(presence.sum(axis=0)).ravel() / max(1, len(texts))
-    of_latent = codes.T.tocsr()
-    found: list[list[Word]] = []
-    for start in range(0, of_latent.shape[0], LATENTS_PER_STEP):
-        found += _witnesses(of_latent[start : start + LATENTS_PER_STEP], presence, words, rate)
-    labels = distinct(
-        [shortened(SEPARATOR.join(until_it_falls(best)) if best else "") for best in found],
-        [[word.text for word in best] for best in found],
-    )
-    fired = np.diff(of_latent.indptr)
-    least = MIN_TEXTS if len(texts) >= 1000 * MIN_TEXTS else 1
-    for latent, count in enumerate(fired):
-        labels[latent] = "" if count < least else labels[latent] or f"concept {latent}"
-    return [
-        Concept(
-            id=latent,
-            label=labels[latent],
-            category=_category(found[latent]),
-            frequency=round(float(fired[latent] / max(1, len(texts))), 6),
-            examples=_examples(of_latent, latent, texts, found[latent]),
-        )
-        for latent in range(of_latent.shape[0])
-    ]
-
-
-def _codes(
-    texts: Sequence[str], *, encoder: Encoder, sae: SparseAutoencoder, progress: Callable[[int], None] | None
-) -> csr_matrix:
-    """float32[n_texts, m]: the activations of each text."""
     from scipy.sparse import csr_matrix
 
-    rows: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
-    columns: list[NDArray[np.int32]] = [np.empty(0, np.int32)]
-    values: list[NDArray[np.float32]] = [np.empty(0, np.float32)]
-    for start in range(0, len(texts), TEXTS_PER_CHUNK):
-        for positions, states in encoder.batches(
-            texts[start : start + TEXTS_PER_CHUNK], kind="document", level="pooled"
-        ):
-            codes = sae.encode(states)
-            row, place = np.nonzero(codes.values > 0)
-            rows.append(start + positions[row])
-            columns.append(codes.ids[row, place])
-            values.append(codes.values[row, place])
-            if progress is not None:
-                progress(len(positions))
-    data = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-    return csr_matrix(data, shape=(len(texts), sae.config.d_sae))
+    n_latents = sae.config.d_sae
+    batches = encoder.batches(texts, kind="document", level="pooled")
+    active = reduced(batches, sae, n_texts=len(texts), n_concepts=n_latents, progress=progress)
+    of_latent = csr_matrix((active.peaks, active.texts, active.offsets), shape=(n_latents, len(texts)))
+    words_of_texts, words = _presence(texts)
+    rate = np.asarray(words_of_texts.sum(axis=0)).ravel() / max(1, len(texts))
+    found: list[list[Word]] = []
+    for start in range(0, n_latents, LATENTS_PER_STEP):
+        found += _witnesses(of_latent[start : start + LATENTS_PER_STEP], words_of_texts, words, rate)
+    labels = distinct(
+        [shortened(SEPARATOR.join(leading_words(best)) if best else "") for best in found],
+        [[word.text for word in best] for best in found],
+    )
+    least = MIN_TEXTS if len(texts) >= 1000 * MIN_TEXTS else 1
+    for latent, count in enumerate(active.counts):
+        labels[latent] = "" if count < least else labels[latent] or f"concept {latent}"
+    frequency = [round(float(count / max(1, len(texts))), 6) for count in active.counts]
+    examples = [_examples(active, latent, texts, best) for latent, best in enumerate(found)]
+    rows = zip(labels, map(_category, found), frequency, examples, strict=True)
+    return [Concept(latent, *row) for latent, row in enumerate(rows)]
 
 
 def _presence(texts: Sequence[str]) -> tuple[csr_matrix, list[str]]:
     """bool[n_texts, n_words]: which content words stand in each text; rare words are left out."""
-    from scipy.sparse import csr_matrix
-
-    numbers: dict[str, int] = {}
-    columns, ends = [], [0]
-    for text in texts:
-        seen = {word for word in map(str.lower, WORD.findall(text)) if _is_content(word)}
-        columns.append(np.array([numbers.setdefault(word, len(numbers)) for word in sorted(seen)], np.int32))
-        ends.append(ends[-1] + len(seen))
-    flat = np.concatenate([np.empty(0, np.int32), *columns])
-    whole = csr_matrix((np.ones(len(flat), np.float32), flat, np.array(ends)), shape=(len(texts), len(numbers)))
-    count = np.bincount(flat, minlength=len(numbers))
+    lowered = (map(str.lower, WORD.findall(text)) for text in texts)
+    found, listed = presence(sorted(set(filter(_is_content, words))) for words in lowered)
+    count = np.bincount(found.indices, minlength=len(listed))
     kept = np.flatnonzero(count >= (5 if len(texts) > 10_000 else 2 if len(texts) > 100 else 1))
-    listed = list(numbers)
-    return whole[:, kept], [listed[word] for word in kept]
+    return found[:, kept], [listed[word] for word in kept]
 
 
 def _is_content(word: str) -> bool:
@@ -153,10 +114,10 @@ def _category(words: list[Word]) -> Category:
     return "lexical" if top >= 0.5 else "narrow" if top >= 0.2 else "broad"
 
 
-def _examples(of_latent: csr_matrix, latent: int, texts: Sequence[str], words: list[Word]) -> tuple[str, ...]:
+def _examples(active: Activations, latent: int, texts: Sequence[str], words: list[Word]) -> tuple[str, ...]:
     """Texts of strong, middling and weak activation, each cut to where the latent's words stand."""
-    part = slice(of_latent.indptr[latent], of_latent.indptr[latent + 1])
-    order = of_latent.indices[part][np.argsort(-of_latent.data[part], kind="stable")]
+    own = active.of(latent)
+    order = active.texts[own][np.argsort(-active.peaks[own], kind="stable")]
     places = dict.fromkeys(int(share * (len(order) - 1)) for share in QUANTILES) if len(order) else {}
     return tuple(_snippet(texts[order[place]], {word.text for word in words[:8]}) for place in places)
 

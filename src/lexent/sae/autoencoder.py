@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,16 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
+    from lexent.sae.first_pass import FirstPass
+
 CONFIG, WEIGHTS = "cfg.json", "sae_weights.safetensors"
 """SAELens' file names; the tensors have its names and shapes too."""
 ZERO_STATE_NORM = 1e-12
 """States up to this length count as 0."""
+FIRST_PASS_LATENTS = 4096
+"""From this many latents on, the quantised first pass is faster on a CPU than the full product."""
+_OPTIONAL = {"decoder": "W_dec", "scale": "W_enc_scale", "decoder_scale": "W_dec_scale", "query_gain": "query_gain"}
+"""Arrays that not every autoencoder has, with the names of their tensors on disk."""
 
 
 class SparseAutoencoder:
@@ -66,46 +73,29 @@ class SparseAutoencoder:
             if (rows is not None and rows.dtype == np.int8) != (one is not None):
                 kind = "no" if rows is None else rows.dtype
                 raise ArtifactError(f"8-bit rows need a scale and others have none; given: {kind} rows")
-        self.config = config
-        self.b_enc, self.b_dec = b_enc, b_dec
-        self._encoder, self._scale = encoder, scale
-        self._decoder, self._decoder_scale = decoder, decoder_scale
-        self.query_gain = query_gain
-        self.live = live
         if (live is not None) != (config.groups > 0) or (live is not None and len(live) != config.n_groups):
             n_given = 0 if live is None else len(live)
             raise ArtifactError(f"live inputs are needed for {config.n_groups} groups of latents; given: {n_given}")
-        self._dense: NDArray[np.float32] | None = None
-        self._directions: NDArray[np.float32] | None = None
-        self._fast: Any = None
-        self._parts: list[SparseAutoencoder] | None = None
+        self.config = config
+        self.stored_rows, self.scale = encoder, scale
+        self.b_enc, self.b_dec = b_enc, b_dec
+        self.query_gain, self.live = query_gain, live
+        rows_and_biases: dict[str, Any] = {"encoder": encoder, "scale": scale, "b_enc": b_enc, "query_gain": query_gain}
+        self._by_latent = {**rows_and_biases, "decoder": decoder, "decoder_scale": decoder_scale}
 
-    @property
-    def stored_rows(self) -> NDArray[Any]:
-        """The encoder's rows as they are kept: float32, or int8 with `scale`."""
-        return self._encoder
-
-    @property
-    def scale(self) -> NDArray[np.float32] | None:
-        """The scale of each 8-bit row; None where rows are float32."""
-        return self._scale
-
-    @property
+    @cached_property
     def encoder_rows(self) -> NDArray[np.float32]:
         """float32[d_sae, d_in]."""
-        if self._dense is None:
-            self._dense = _dense(self._encoder, self._scale)
-        return self._dense
+        return _dense(self.stored_rows, self.scale)
 
-    @property
+    @cached_property
     def decoder_rows(self) -> NDArray[np.float32]:
         """float32[d_sae, d_in], unit rows."""
-        if self._directions is None:
-            rows = self.encoder_rows if self._decoder is None else _dense(self._decoder, self._decoder_scale)
-            if self._decoder is None or self._decoder_scale is not None:
-                rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-            self._directions = rows
-        return self._directions
+        stored, scale = self._by_latent["decoder"], self._by_latent["decoder_scale"]
+        rows = self.encoder_rows if stored is None else _dense(stored, scale)
+        if stored is None or scale is not None:
+            rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        return rows
 
     def encode(self, states: States, *, k: int | None = None) -> RowCodes:
         """The k strongest latents of each state; in jumprelu form all above the threshold, k on average.
@@ -128,56 +118,54 @@ class SparseAutoencoder:
             raise InputError(f"the state in row {bad} is not finite (its length is {float(lengths[bad])})")
         if self.config.unit_states:
             rows = rows / lengths.clamp_min(ZERO_STATE_NORM)
-        # One column is no use to anyone, and torch's 8-bit product is wrong there.
         if self.config.architecture == "jumprelu":
             ids, values = _encode_above(self, rows, self.config.threshold_for(k))
-        elif self.config.architecture == "winners":
-            ids, values = self._winners(rows, k)
-        elif rows.device.type == "cpu" and self.config.d_sae >= 4096 and self.config.d_in > 1:
-            ids, values = self._first_pass().encode(rows, k)
+        elif self.config.buckets == 1:
+            ids, values = self._strongest(rows, k)
         else:
-            ids, values = _encode_plainly(self, rows, k)
+            width, size = self.config.width, self.config.d_sae // self.config.buckets
+            found = [
+                bucket._strongest(rows[:, place * width : (place + 1) * width], k)
+                for place, bucket in enumerate(self._buckets)
+            ]
+            ids = np.concatenate([ids + np.int32(place * size) for place, (ids, _) in enumerate(found)], axis=1)
+            values = np.concatenate([values for _, values in found], axis=1)
         values *= self.config.activation_scale
         values[(lengths <= ZERO_STATE_NORM).flatten().cpu().numpy()] = 0  # without a direction there is nothing to code
         if self.config.unit_states and self.config.mean_length > 0:
             values *= (lengths / self.config.mean_length).cpu().numpy()
         return RowCodes(ids, values, states.offsets)
 
+    def _strongest(self, rows: torch.Tensor, k: int) -> tuple[Any, Any]:
+        # torch's 8-bit product is wrong for states of one column, which are of no use to anyone.
+        fast = rows.device.type == "cpu" and self.config.d_sae >= FIRST_PASS_LATENTS and self.config.d_in > 1
+        return self._first_pass.encode(rows, k) if fast else _encode_plainly(self, rows, k)
+
+    @cached_property
+    def _first_pass(self) -> FirstPass:
+        from lexent.sae.first_pass import FirstPass
+
+        biases = {"b_enc": self.b_enc, "b_dec": self.b_dec}
+        return FirstPass(self.stored_rows, scale=self.scale, **biases, live=self.live)
+
+    @cached_property
+    def _buckets(self) -> list[SparseAutoencoder]:
+        return [self.bucket(place) for place in range(self.config.buckets)]
+
     def bucket(self, place: int) -> SparseAutoencoder:
         """One bucket as an autoencoder of its own, whose latents are numbered from 0."""
         config, size = self.config, self.config.d_sae // self.config.buckets
-        own, inputs = slice(place * size, (place + 1) * size), slice(place * config.width, (place + 1) * config.width)
-        groups = slice(place * config.groups, (place + 1) * config.groups)
-        return SparseAutoencoder(
-            replace(config, d_in=config.width, d_sae=size, buckets=1),
-            encoder=self._encoder[own],
-            decoder=None,
-            b_enc=self.b_enc[own],
-            b_dec=self.b_dec[inputs],
-            scale=None if self._scale is None else self._scale[own],
-            query_gain=None if self.query_gain is None else self.query_gain[own],
-            live=None if self.live is None else self.live[groups],
+        latents, inputs, groups = (
+            slice(place * count, (place + 1) * count) for count in (size, config.width, config.groups)
         )
+        live = None if self.live is None else self.live[groups]
+        alone = replace(config, d_in=config.width, d_sae=size, buckets=1)
+        return self._copied(alone, latents, b_dec=self.b_dec[inputs], live=live)
 
-    def _winners(self, rows: torch.Tensor, k: int) -> tuple[Any, Any]:
-        """The k strongest latents of each bucket, one bucket's after the other's."""
-        if self._parts is None:
-            self._parts = [self.bucket(place) for place in range(self.config.buckets)]
-        found, width = [], self.config.width
-        for place, part in enumerate(self._parts):
-            own = rows[:, place * width : (place + 1) * width]
-            wide = own.device.type == "cpu" and part.config.d_sae >= 4096
-            ids, values = part._first_pass().encode(own, k) if wide else _encode_plainly(part, own, k)
-            found.append((ids + np.int32(place * part.config.d_sae), values))
-        ids, values = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
-        return ids, values
-
-    def _first_pass(self) -> Any:
-        if self._fast is None:
-            from lexent.sae.first_pass import FirstPass
-
-            self._fast = FirstPass(self._encoder, scale=self._scale, b_enc=self.b_enc, b_dec=self.b_dec, live=self.live)
-        return self._fast
+    def _copied(self, config: SAEConfig, latents: Any = slice(None), **changed: Any) -> SparseAutoencoder:
+        """Some latents under another configuration; arrays that are not among `changed` stay."""
+        rows = {name: None if array is None else array[latents] for name, array in self._by_latent.items()}
+        return SparseAutoencoder(config, **{**rows, "b_dec": self.b_dec, "live": self.live, **changed})
 
     def decode(self, codes: RowCodes, *, lengths: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """float32[n_rows, d_in]: the states that the codes stand for, of unit length where they were made so.
@@ -203,63 +191,28 @@ class SparseAutoencoder:
         """The same with 8-bit rows, one scale a latent."""
         encoder, scale = _eight_bits(self.encoder_rows)
         decoder, decoder_scale = (None, None) if self.config.tied else _eight_bits(self.decoder_rows)
-        return SparseAutoencoder(
-            replace(self.config, bits=8),
-            encoder=encoder,
-            decoder=decoder,
-            b_enc=self.b_enc,
-            b_dec=self.b_dec,
-            scale=scale,
-            decoder_scale=decoder_scale,
-            query_gain=self.query_gain,
-            live=self.live,
-        )
+        changed = {"encoder": encoder, "scale": scale, "decoder": decoder, "decoder_scale": decoder_scale}
+        return self._copied(replace(self.config, bits=8), **changed)
 
     def configured(self, **settings: Any) -> SparseAutoencoder:
         """The same weights with other settings."""
-        return SparseAutoencoder(
-            replace(self.config, **settings),
-            encoder=self._encoder,
-            decoder=self._decoder,
-            b_enc=self.b_enc,
-            b_dec=self.b_dec,
-            scale=self._scale,
-            decoder_scale=self._decoder_scale,
-            query_gain=self.query_gain,
-            live=self.live,
-        )
+        return self._copied(replace(self.config, **settings))
 
     def kept(self, latents: NDArray[np.int64]) -> SparseAutoencoder:
         """Only the given latents, renumbered in that order."""
         if self.config.architecture == "winners":
             raise MismatchError("the latents of a lexicon of winners stand in buckets and groups; keep all of them")
-        return SparseAutoencoder(
-            replace(self.config, d_sae=len(latents)),
-            encoder=np.ascontiguousarray(self._encoder[latents]),
-            decoder=None if self._decoder is None else np.ascontiguousarray(self._decoder[latents]),
-            b_enc=self.b_enc[latents],
-            b_dec=self.b_dec,
-            scale=None if self._scale is None else self._scale[latents],
-            decoder_scale=None if self._decoder_scale is None else self._decoder_scale[latents],
-            query_gain=None if self.query_gain is None else self.query_gain[latents],
-        )
+        return self._copied(replace(self.config, d_sae=len(latents)), latents)
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The tensors by SAELens' names: W_enc [d_in, d_sae], W_dec [d_sae, d_in], b_enc, b_dec."""
-        found: dict[str, NDArray[Any]] = {
-            **_stored(self._encoder, self.live, self.config),
+        optional = {stored: self._by_latent[name] for name, stored in _OPTIONAL.items()}
+        return {
+            **_stored(self.stored_rows, self.live, self.config),
             "b_enc": self.b_enc.astype(np.float32),
             "b_dec": self.b_dec.astype(np.float32),
+            **{stored: np.ascontiguousarray(array) for stored, array in optional.items() if array is not None},
         }
-        if self._decoder is not None:
-            found["W_dec"] = np.ascontiguousarray(self._decoder)
-        if self._scale is not None:
-            found["W_enc_scale"] = self._scale
-        if self._decoder_scale is not None:
-            found["W_dec_scale"] = self._decoder_scale
-        if self.query_gain is not None:
-            found["query_gain"] = self.query_gain
-        return found
 
     def hash(self) -> str:
         """A hash of the settings and all tensors."""
@@ -293,25 +246,17 @@ class SparseAutoencoder:
             config = from_json(values)
         except (TypeError, ValueError, KeyError) as error:
             raise ArtifactError(f"the lexicon {folder} is damaged: {CONFIG}: {error}") from error
-        missing = {"W_live" if config.groups else "W_enc", "b_enc", "b_dec"} - tensors.keys()
-        missing |= {"live_inputs"} - tensors.keys() if config.groups else set()
+        rows_on_disk = {"W_live", "live_inputs"} if config.groups else {"W_enc"}
+        missing = (rows_on_disk | {"b_enc", "b_dec"}) - tensors.keys()
         if missing:
             raise ArtifactError(f"the lexicon {folder} is damaged: {WEIGHTS} has no {', '.join(sorted(missing))}")
         if config.architecture not in ARCHITECTURES:
             allowed = ", ".join(ARCHITECTURES)
             raise ArtifactError(f'{folder} is a "{config.architecture}" autoencoder; allowed: {allowed}')
         live = tensors["live_inputs"].astype(np.int64) if config.groups else None
-        return SparseAutoencoder(
-            config,
-            encoder=_widened(tensors, live, config),
-            decoder=tensors.get("W_dec"),
-            b_enc=tensors["b_enc"],
-            b_dec=tensors["b_dec"],
-            scale=tensors.get("W_enc_scale"),
-            decoder_scale=tensors.get("W_dec_scale"),
-            query_gain=tensors.get("query_gain"),
-            live=live,
-        )
+        rows, biases = _widened(tensors, live, config), {name: tensors[name] for name in ("b_enc", "b_dec")}
+        optional: dict[str, Any] = {name: tensors.get(stored) for name, stored in _OPTIONAL.items()}
+        return SparseAutoencoder(config, encoder=rows, **biases, **optional, live=live)
 
 
 def _stored(rows: NDArray[Any], live: NDArray[np.int64] | None, config: SAEConfig) -> dict[str, NDArray[Any]]:
@@ -325,13 +270,8 @@ def _widened(tensors: dict[str, Any], live: NDArray[np.int64] | None, config: SA
     if live is None:
         return np.ascontiguousarray(tensors["W_enc"].T)
     stored = tensors["W_live"]
-    good = (
-        live.ndim == 2
-        and stored.shape == (config.d_sae, live.shape[1])
-        and len(live) == config.n_groups
-        and (not live.size or int(live.max()) < config.width)
-    )
-    if not good:
+    fits = live.ndim == 2 and len(live) == config.n_groups and stored.shape == (config.d_sae, live.shape[1])
+    if not fits or int(live.max(initial=-1)) >= config.width:
         raise ArtifactError(f"the weights {stored.shape} and the inputs {live.shape} of winners do not fit together")
     rows: NDArray[Any] = np.zeros((config.d_sae, config.width), stored.dtype)
     np.put_along_axis(rows, live[groups_of(config)], stored, axis=1)
@@ -377,11 +317,11 @@ def _encode_above(sae: SparseAutoencoder, states: torch.Tensor, threshold: float
     most: how many the richest state has. The full product: pooled states are few, and cheap beside their encoding.
     """
     parts: list[tuple[Any, Any]] = []
-    bar = max(threshold, 0.0)
+    threshold = max(threshold, 0.0)
     for _, pre in pre_activations(sae, states, 2048):
-        most = int((pre > bar).sum(dim=1).max())
+        most = int((pre > threshold).sum(dim=1).max())
         best = pre.topk(most, dim=1)
-        values = best.values.where(best.values > bar, 0.0)
+        values = best.values.where(best.values > threshold, 0.0)
         parts.append((best.indices.int().cpu().numpy(), values.cpu().numpy()))
     width = max([1, *(ids.shape[1] for ids, _ in parts)])
     padded = [tuple(np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in part) for part in parts]

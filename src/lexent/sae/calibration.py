@@ -10,7 +10,7 @@ from lexent.sae.autoencoder import SparseAutoencoder, pre_activations
 from lexent.types import States
 
 MAX_CALIBRATION_STATES = 16_384
-"""States that are looked at, at most."""
+"""Most states that thresholds are set on."""
 
 
 def calibrated(sae: SparseAutoencoder, states: torch.Tensor) -> SparseAutoencoder:

@@ -75,31 +75,26 @@ def groups_of(config: SAEConfig) -> NDArray[np.int64]:
     return np.concatenate([within + place * config.groups for place in range(config.buckets)])
 
 
-_THRESHOLDS = ("threshold", "ladder")
-_WINNERS = ("buckets", "groups")
+_OWN_SETTINGS = {"jumprelu": ("threshold", "ladder"), "winners": ("buckets", "groups")}
+"""Settings that one architecture alone has."""
 
 
 def to_json(config: SAEConfig) -> dict[str, Any]:
     """What cfg.json holds: thresholds in jumprelu form alone, buckets and groups for winners alone."""
-    values = asdict(config)
-    for architecture, names in (("jumprelu", _THRESHOLDS), ("winners", _WINNERS)):
-        if config.architecture != architecture:
-            for name in names:
-                del values[name]
-    return values
+    others = {name for form, names in _OWN_SETTINGS.items() if form != config.architecture for name in names}
+    return {name: value for name, value in asdict(config).items() if name not in others}
 
 
 def from_json(values: dict[str, Any]) -> SAEConfig:
     """What cfg.json says. The numbers that decide which latents are active must be there."""
     known = {name: values[name] for name in SAEConfig.__dataclass_fields__ if name in values}
-    if known.get("architecture") == "jumprelu":
-        for name in _THRESHOLDS:
-            if name not in known:
-                raise ValueError(f"a jumprelu autoencoder needs its {name}")
-        known["threshold"] = float(known["threshold"])
-        known["ladder"] = tuple((int(k), float(threshold)) for k, threshold in known["ladder"])
-        if not np.isfinite([known["threshold"], *(threshold for _, threshold in known["ladder"])]).all():
-            raise ValueError("a threshold is not a number")
-    else:
-        known = {name: value for name, value in known.items() if name not in _THRESHOLDS}
+    if known.get("architecture") != "jumprelu":
+        return SAEConfig(**{name: known[name] for name in known if name not in _OWN_SETTINGS["jumprelu"]})
+    for name in _OWN_SETTINGS["jumprelu"]:
+        if name not in known:
+            raise ValueError(f"a jumprelu autoencoder needs its {name}")
+    known["threshold"] = float(known["threshold"])
+    known["ladder"] = tuple((int(k), float(threshold)) for k, threshold in known["ladder"])
+    if not np.isfinite([known["threshold"], *(threshold for _, threshold in known["ladder"])]).all():
+        raise ValueError("a threshold is not a number")
     return SAEConfig(**known)

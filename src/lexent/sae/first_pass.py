@@ -14,6 +14,7 @@ every input. Elsewhere states have up to 16 bits, and the product is that of `in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -61,7 +62,7 @@ class _Rounded:
     integers: torch.Tensor  # [n, d], to be multiplied by steps
     steps: NDArray[np.float32]  # [n]
     errors: NDArray[np.float32]  # [n], upper bounds of |x - x'|
-    norms: NDArray[np.float32]  # [n]
+    slack: NDArray[np.float32]  # [n], upper bounds of the error that does not depend on the norm of a latent
     centred: NDArray[np.float32]  # [n, d]
 
 
@@ -97,22 +98,16 @@ class FirstPass:
         self.exact = np.ascontiguousarray(rows)
         self.exact_scale = scale if rows.dtype == np.int8 else np.ones(m, np.float32)
         length = np.linalg.norm(coarse.astype(np.float32), axis=1).astype(np.float32) * scale
-        bias = b_enc.astype(np.float32)
         self.coarse, self.tiles = None, None
+        arranged: Callable[[NDArray[Any], float], NDArray[Any]] = _padded
         if with_torch:
-            wide = -(-m // LATENTS_PER_BLOCK) * LATENTS_PER_BLOCK
-            self.coarse = torch.from_numpy(_pad(coarse, wide, 0)).t()
-            self.scale, self.bias, self.length = (
-                _pad(one, wide, fill) for one, fill in ((scale, 0.0), (bias, float(MINUS_INFINITY)), (length, 0.0))
-            )
+            self.coarse = torch.from_numpy(_padded(coarse, 0)).t()
         else:
             self.tiles = LatentTiles(coarse, live)
-            self.scale, self.bias, self.length = (
-                self.tiles.tiled(one, fill)
-                for one, fill in ((scale, 0.0), (bias, float(MINUS_INFINITY)), (length, 0.0))
-            )
-        self.rounding = np.float32(rounding)
-        self.bias_error = np.float32(np.abs(b_enc).max(initial=0) * FLOAT_ERROR)
+            arranged = self.tiles.tiled
+        self.scale, self.length = arranged(scale, 0), arranged(length, 0)
+        self.bias = arranged(b_enc.astype(np.float32), float(MINUS_INFINITY))
+        self.rounding, self.bias_error = float(rounding), float(np.abs(b_enc).max(initial=0)) * FLOAT_ERROR
         self.b_dec = torch.from_numpy(b_dec)
 
     def encode(self, states: torch.Tensor, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -138,9 +133,10 @@ class FirstPass:
         norms = centred.norm(dim=1)
         steps = centred.abs().amax(dim=1).clamp_min(1e-12) / self.most
         integers = (centred / steps[:, None]).round_().clamp_(-self.most, self.most)
-        errors = (centred - integers * steps[:, None]).norm(dim=1) + norms * FLOAT_ERROR
-        whole = integers.to(torch.int16 if self.coarse is None else torch.int8)
-        return _Rounded(whole, steps.numpy(), errors.numpy(), norms.numpy(), centred.numpy())
+        errors = ((centred - integers * steps[:, None]).norm(dim=1) + norms * FLOAT_ERROR) * 1.0001
+        slack = norms * (self.rounding * 1.0001) + self.bias_error
+        integers = integers.to(torch.int16 if self.coarse is None else torch.int8)
+        return _Rounded(integers, steps.numpy(), errors.numpy(), slack.numpy(), centred.numpy())
 
     def _code_in_threads(self, rounded: _Rounded, ids: Any, values: Any, pool: ThreadPoolExecutor) -> None:
         """Each thread multiplies and refines some states."""
@@ -154,9 +150,9 @@ class FirstPass:
         def code(first: int) -> None:
             own = slice(first, first + step)
             _code_tiles(
-                integers[own], rounded.steps[own], rounded.errors[own], rounded.norms[own], rounded.centred[own],
+                integers[own], rounded.steps[own], rounded.errors[own], rounded.slack[own], rounded.centred[own],
                 tiles.live, tiles.groups, tiles.starts, tiles.counts, tiles.packed, self.scale, self.bias, self.length,
-                self.rounding, self.bias_error, self.exact, self.exact_scale, ids[own], values[own],
+                self.exact, self.exact_scale, ids[own], values[own],
             )  # fmt: skip
 
         list(pool.map(code, range(0, n, step)))
@@ -167,9 +163,7 @@ class FirstPass:
 
         assert self.coarse is not None
         n = len(ids)
-        step = min(
-            TORCH_ROWS, -(-n // ROW_MULTIPLE) * ROW_MULTIPLE
-        )  # a query has few states: no product is made for others
+        step = min(TORCH_ROWS, -(-n // ROW_MULTIPLE) * ROW_MULTIPLE)  # a query has few states: no more are multiplied
         buffer = torch.empty(step, len(self.scale), dtype=torch.int32)
         for first in range(0, n, step):
             own = slice(first, first + step)
@@ -179,14 +173,15 @@ class FirstPass:
             products = torch._int_mm(given, self.coarse, out=buffer).numpy()
             parts = np.array_split(np.arange(len(ids[own])), torch.get_num_threads())
             refine = partial(
-                _refine, products, rounded.steps[own], rounded.errors[own], rounded.norms[own], rounded.centred[own],
-                self.scale, self.bias, self.length, self.rounding, self.bias_error, self.exact, self.exact_scale,
-                ids[own], values[own],
+                _refine, products, rounded.steps[own], rounded.errors[own], rounded.slack[own], rounded.centred[own],
+                self.scale, self.bias, self.length, self.exact, self.exact_scale, ids[own], values[own],
             )  # fmt: skip
             list(pool.map(refine, [part for part in parts if len(part)]))
 
 
-def _pad(array: NDArray[Any], length: int, fill: float) -> NDArray[Any]:
+def _padded(array: NDArray[Any], fill: float) -> NDArray[Any]:
+    """The array, made up to whole blocks of latents."""
+    length = -(-len(array) // LATENTS_PER_BLOCK) * LATENTS_PER_BLOCK
     out = np.full((length, *array.shape[1:]), fill, dtype=array.dtype)
     out[: len(array)] = array
     return out
@@ -247,7 +242,7 @@ def _bounds(product, scale, bias, length, step, error, slack, upper, top_upper):
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def _refine(  # type: ignore[no-untyped-def]
-    products, steps, errors, norms, x, scale, bias, length, rounding, bias_error, exact, exact_scale, ids, values, rows
+    products, steps, errors, slack, x, scale, bias, length, exact, exact_scale, ids, values, rows
 ):
     """The k best latents of some rows, from products int32[n, m]."""
     m = len(scale)
@@ -256,10 +251,8 @@ def _refine(  # type: ignore[no-untyped-def]
     best = np.empty(ids.shape[1], np.float32)
     longest = length.max()
     for row in rows:
-        error = errors[row] * np.float32(1.0001)
-        slack = rounding * norms[row] * np.float32(1.0001) + bias_error
-        _bounds(products[row], scale, bias, length, steps[row], error, slack, upper, top_upper)
-        threshold = _threshold(top_upper, 2 * (longest * error + slack), best)
+        _bounds(products[row], scale, bias, length, steps[row], errors[row], slack[row], upper, top_upper)
+        threshold = _threshold(top_upper, 2 * (longest * errors[row] + slack[row]), best)
         for block in range(blocks):
             if top_upper[block] >= threshold:
                 for j in range(block, m, blocks):
@@ -269,8 +262,8 @@ def _refine(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def _code_tiles(  # type: ignore[no-untyped-def]
-    integers, steps, errors, norms, x, live, groups, starts, counts, packed, scale, bias, length, rounding, bias_error,
-    exact, exact_scale, ids, values,
+    integers, steps, errors, slack, x, live, groups, starts, counts, packed, scale, bias, length, exact, exact_scale,
+    ids, values,
 ):  # fmt: skip
     """The k best latents of some states.
 
@@ -281,10 +274,6 @@ def _code_tiles(  # type: ignore[no-untyped-def]
     by_input = transposed(integers, rows)
     gathered, products = np.zeros(rows * pairs, np.int32), np.empty(rows * LANES, np.int32)
     tops = np.empty((n, tiles), np.float32)
-    error, slack = np.empty(n, np.float32), np.empty(n, np.float32)
-    for row in range(n):
-        error[row] = errors[row] * np.float32(1.0001)
-        slack[row] = rounding * norms[row] * np.float32(1.0001) + bias_error
     last = -1
     for tile in range(tiles):
         if groups[tile] != last:
@@ -293,18 +282,18 @@ def _code_tiles(  # type: ignore[no-untyped-def]
         multiply_tile(gathered, rows, packed, tile, products)
         for row in range(n):
             at = row * LANES
-            tops[row, tile] = highest(products, at, scale, bias, length, tile, steps[row], error[row], slack[row])  # type: ignore[call-arg]
+            tops[row, tile] = highest(products, at, scale, bias, length, tile, steps[row], errors[row], slack[row])  # type: ignore[call-arg]
     best = np.empty(ids.shape[1], np.float32)
     longest = length.max()
     for row in range(n):
-        threshold = _threshold(tops[row], 2 * (longest * error[row] + slack[row]), best)
+        threshold = _threshold(tops[row], 2 * (longest * errors[row] + slack[row]), best)
         for tile in range(tiles):
             if tops[row, tile] < threshold:
                 continue
             multiply_one(integers, row, live[groups[tile]], packed, tile, gathered, products)
             for lane in range(counts[tile]):
                 bound = np.float32(products[lane]) * (scale[tile, lane] * steps[row]) + (
-                    bias[tile, lane] + length[tile, lane] * error[row] + slack[row]
+                    bias[tile, lane] + length[tile, lane] * errors[row] + slack[row]
                 )
                 if bound >= threshold:
                     j = starts[tile] + lane

@@ -101,8 +101,16 @@ def padded(n):  # type: ignore[no-untyped-def]
     return -(-n // TILE_ROWS) * TILE_ROWS
 
 
-def _named(builder: Any, name: str, kind: Any, given: Any) -> Any:
-    return builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(kind, [given, given]), name)
+def _named(builder: Any, name: str, returned: Any, *given: Any) -> Any:
+    """The LLVM function of that name, declared where it is not yet."""
+    return builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(returned, given), name)
+
+
+def _spread(builder: Any, number: Any, vector: Any) -> Any:
+    """A vector of that type whose lanes all hold the number."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(undefined, number, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, undefined, ir.Constant(_SUMS, [0] * LANES))
 
 
 def _part(builder: Any, vector: Any, places: list[int]) -> Any:
@@ -112,10 +120,10 @@ def _part(builder: Any, vector: Any, places: list[int]) -> Any:
 def _sums_of_pairs(builder: Any, one: Any, other: Any) -> Any:
     """int32[16]: for each lane the sum of its two products, of int16[32] and int16[32]."""
     if "+avx512bw" in CPU_FEATURES:
-        return builder.call(_named(builder, "llvm.x86.avx512.pmaddw.d.512", _SUMS, _PAIRS), [one, other])
+        return builder.call(_named(builder, "llvm.x86.avx512.pmaddw.d.512", _SUMS, _PAIRS, _PAIRS), [one, other])
     if "+avx2" in CPU_FEATURES:
         half, result = ir.VectorType(ir.IntType(16), LANES), ir.VectorType(ir.IntType(32), LANES // 2)
-        function, halves = _named(builder, "llvm.x86.avx2.pmadd.wd", result, half), []
+        function, halves = _named(builder, "llvm.x86.avx2.pmadd.wd", result, half, half), []
         for places in (list(range(LANES)), list(range(LANES, 2 * LANES))):
             halves.append(builder.call(function, [_part(builder, one, places), _part(builder, other, places)]))
         joined = ir.Constant(ir.VectorType(ir.IntType(32), LANES), list(range(LANES)))
@@ -140,7 +148,7 @@ def _tile_intrinsic(rows: int) -> Any:
         def emit(target: Any, builder: Any, signature: Any, values: Any) -> Any:
             arrays = [target.make_array(signature.args[at])(target, builder, values[at]).data for at in (0, 2, 5)]
             x, w, y = arrays
-            long, lane = ir.IntType(64), ir.IntType(32)
+            long = ir.IntType(64)
             sums = [cgutils.alloca_once(builder, _SUMS) for _ in range(rows)]  # type: ignore[no-untyped-call]
             for sum_ in sums:
                 builder.store(ir.Constant(_SUMS, [0] * LANES), sum_)
@@ -150,10 +158,7 @@ def _tile_intrinsic(rows: int) -> Any:
                 start = builder.add(values[1], builder.mul(loop.index, values[7]))
                 for number, sum_ in enumerate(sums):
                     pair = builder.load(builder.gep(x, [builder.add(start, ir.Constant(long, number))]), align=4)
-                    nothing = ir.Constant(_SUMS, ir.Undefined)
-                    one = builder.insert_element(nothing, pair, ir.Constant(lane, 0))
-                    each = builder.shuffle_vector(one, nothing, ir.Constant(_SUMS, [0] * LANES))
-                    more = _sums_of_pairs(builder, latents, builder.bitcast(each, _PAIRS))
+                    more = _sums_of_pairs(builder, latents, builder.bitcast(_spread(builder, pair, _SUMS), _PAIRS))
                     builder.store(builder.add(builder.load(sum_), more), sum_)
             for number, sum_ in enumerate(sums):
                 own = builder.add(values[6], ir.Constant(long, number * LANES))
@@ -186,23 +191,16 @@ def highest(
             data = target.make_array(signature.args[argument])(target, builder, values[argument]).data
             return builder.load(builder.bitcast(builder.gep(data, [at]), kind.as_pointer()), align=4)
 
-        def each(number: Any) -> Any:
-            nothing = ir.Constant(reals, ir.Undefined)
-            one = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
-            return builder.shuffle_vector(one, nothing, ir.Constant(_SUMS, [0] * LANES))
-
         flags = ("contract", "nnan")
         found = builder.sitofp(loaded(0, values[1], _SUMS), reals)
         at = builder.mul(values[5], ir.Constant(long, LANES))
         scales, biases, lengths = (loaded(argument, at, reals) for argument in (2, 3, 4))
-        rest = builder.fadd(biases, builder.fmul(lengths, each(values[7]), flags), flags)
-        rest = builder.fadd(rest, each(values[8]), flags)
-        bounds = builder.fadd(builder.fmul(found, builder.fmul(scales, each(values[6]), flags), flags), rest, flags)
-        name = f"llvm.vector.reduce.fmax.v{LANES}f32"
-        function = builder.module.globals.get(name) or ir.Function(
-            builder.module, ir.FunctionType(ir.FloatType(), [reals]), name
-        )
-        return builder.call(function, [bounds], fastmath=flags)
+        steps, errors, slack = (_spread(builder, number, reals) for number in values[6:])
+        rest = builder.fadd(biases, builder.fmul(lengths, errors, flags), flags)
+        rest = builder.fadd(rest, slack, flags)
+        bounds = builder.fadd(builder.fmul(found, builder.fmul(scales, steps, flags), flags), rest, flags)
+        highest_lane = _named(builder, f"llvm.vector.reduce.fmax.v{LANES}f32", ir.FloatType(), reals)
+        return builder.call(highest_lane, [bounds], fastmath=flags)
 
     numbers = (types.float32,) * 3
     return types.float32(products, types.int64, scale, bias, length, types.int64, *numbers), emit
@@ -223,15 +221,12 @@ def transposed(states, rows):  # type: ignore[no-untyped-def]
 def gather(by_input, inputs, out):  # type: ignore[no-untyped-def]
     """Some inputs of transposed states, two in 32 bits, as `multiply_tile` reads them: to out int32[pairs * rows]."""
     rows = by_input.shape[1]
+    zeros = np.zeros(rows, np.int16)
     for at in range(0, len(inputs), 2):
         first, place = by_input[inputs[at]], at // 2 * rows
-        if at + 1 < len(inputs):
-            second = by_input[inputs[at + 1]]
-            for row in range(rows):
-                out[place + row] = (np.int32(first[row]) & np.int32(0xFFFF)) | (np.int32(second[row]) << np.int32(16))
-        else:
-            for row in range(rows):
-                out[place + row] = np.int32(first[row]) & np.int32(0xFFFF)
+        second = by_input[inputs[at + 1]] if at + 1 < len(inputs) else zeros
+        for row in range(rows):
+            out[place + row] = (np.int32(first[row]) & np.int32(0xFFFF)) | (np.int32(second[row]) << np.int32(16))
 
 
 @numba.njit(cache=True, nogil=True)

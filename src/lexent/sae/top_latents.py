@@ -13,7 +13,7 @@ LATENTS_PER_BLOCK = 64
 def top_latents(pre: torch.Tensor, k: int) -> torch.Tensor:
     """int64[n, k]: the columns of the k largest values of each row of pre [n, m], largest first.
 
-    In two steps: the k largest values stand in the k blocks of largest maxima, so only those blocks are looked into.
+    In two steps: the k largest values are in the k blocks with the largest maxima, so only those blocks are sorted.
     Several times faster than `topk` over a wide row.
     """
     n, m = pre.shape
@@ -28,6 +28,6 @@ def top_latents(pre: torch.Tensor, k: int) -> torch.Tensor:
 
 
 def top_of_batch(pre: torch.Tensor, count: int) -> torch.Tensor:
-    """int64[count]: where the largest values of the flattened matrix pre [n, m] stand, in no order."""
+    """int64[count]: the positions of the largest values of the flattened matrix pre [n, m], unordered."""
     flat = pre.flatten()
     return flat.topk(min(count, len(flat)), sorted=False).indices

@@ -1,4 +1,4 @@
-"""The Numba kernels of pooling. Their slow twins stand in `pooling`. Imported when first used: Numba is heavy."""
+"""Numba kernels of pooling, imported when first used. Their slow twins are in `tests/test_weighting.py`."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ def strongest(values: NDArray[np.float32], offsets: NDArray[np.int64], cap: int)
                 end += 1
             continue
         # The value of the weakest that stays; those above it all stay, those equal to it while there is room.
-        bar = np.partition(values[start:stop], stop - start - cap)[stop - start - cap]
+        threshold = np.partition(values[start:stop], stop - start - cap)[stop - start - cap]
         room = cap
         for entry in range(start, stop):
-            if values[entry] > bar:
+            if values[entry] > threshold:
                 room -= 1
         for entry in range(start, stop):
-            if values[entry] > bar:
+            if values[entry] > threshold:
                 kept[end] = entry
                 end += 1
-            elif values[entry] == bar and room > 0:
+            elif values[entry] == threshold and room > 0:
                 kept[end] = entry
                 end += 1
                 room -= 1

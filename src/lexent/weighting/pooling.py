@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,19 +30,14 @@ def pool(codes: RowCodes, *, size: int, how: Pool) -> SparseVectors:
 def transform(vectors: SparseVectors, *, power: float, cap: int | None = None) -> SparseVectors:
     """Each value to the given power, then at most the `cap` strongest of each vector; ties go to the lower id."""
     values = _powered(vectors.values, power)
-    changed = SparseVectors(ids=vectors.ids, values=values, offsets=vectors.offsets, size=vectors.size)
     counts = np.diff(vectors.offsets)
     if cap is None or not len(counts) or int(counts.max()) <= cap:
-        return changed
+        return replace(vectors, values=values)
     from lexent.weighting import kernels
 
     kept = kernels.strongest(values, vectors.offsets, cap)
-    return SparseVectors(
-        ids=vectors.ids[kept],
-        values=values[kept],
-        offsets=_offsets(np.minimum(counts, cap)),
-        size=vectors.size,
-    )
+    offsets = _offsets(np.minimum(counts, cap))
+    return SparseVectors(vectors.ids[kept], values[kept], offsets, vectors.size)
 
 
 def as_query(
@@ -75,7 +71,7 @@ def unit(vectors: SparseVectors, *, buckets: int = 1) -> SparseVectors:
     lengths = np.sqrt(squares[parts.offsets[1:]] - squares[parts.offsets[:-1]])
     lengths[lengths <= 0] = 1
     values = (vectors.values / np.repeat(lengths, counts)).astype(np.float32)
-    return SparseVectors(vectors.ids, values, vectors.offsets, vectors.size)
+    return replace(vectors, values=values)
 
 
 def _by_bucket(vectors: SparseVectors, buckets: int) -> SparseVectors:
@@ -85,7 +81,7 @@ def _by_bucket(vectors: SparseVectors, buckets: int) -> SparseVectors:
     owner = np.repeat(np.arange(len(vectors)), np.diff(vectors.offsets))
     part = owner * buckets + vectors.ids // (vectors.size // buckets)
     counts = np.bincount(part, minlength=len(vectors) * buckets)
-    return SparseVectors(vectors.ids, vectors.values, _offsets(counts), vectors.size)
+    return replace(vectors, offsets=_offsets(counts))
 
 
 def _positive(vectors: SparseVectors) -> SparseVectors:
@@ -96,30 +92,6 @@ def _positive(vectors: SparseVectors) -> SparseVectors:
     return SparseVectors(vectors.ids[kept], vectors.values[kept], _offsets(counts), vectors.size)
 
 
-def pool_reference(codes: RowCodes, *, size: int, how: Pool) -> SparseVectors:
-    """What `pool` gives, the obvious way."""
-    parts = []
-    for text in range(len(codes.offsets) - 1):
-        rows = slice(codes.offsets[text], codes.offsets[text + 1])
-        ids, values = codes.ids[rows].ravel(), codes.values[rows].ravel()
-        dense = np.zeros(size, np.float64)
-        (np.add if how == "sum" else np.maximum).at(dense, ids[values > 0], values[values > 0])
-        found = np.flatnonzero(dense)
-        parts.append(_single(found, dense[found], size))
-    return SparseVectors.concatenate(parts, size=size)
-
-
-def transform_reference(vectors: SparseVectors, *, power: float, cap: int | None = None) -> SparseVectors:
-    """What `transform` gives, the obvious way."""
-    parts = []
-    for vector in range(len(vectors)):
-        ids, values = vectors.of(vector)
-        values = _powered(values, power)
-        kept = np.sort(np.lexsort((ids, -values))[:cap])
-        parts.append(_single(ids[kept], values[kept], vectors.size))
-    return SparseVectors.concatenate(parts, size=vectors.size)
-
-
 def _powered(values: NDArray[np.float32], power: float) -> NDArray[np.float32]:
     if power == 1:
         return values
@@ -128,7 +100,3 @@ def _powered(values: NDArray[np.float32], power: float) -> NDArray[np.float32]:
 
 def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
-
-
-def _single(ids: NDArray[np.integer], values: NDArray[np.floating], size: int) -> SparseVectors:
-    return SparseVectors(ids.astype(np.int32), values.astype(np.float32), np.array([0, len(ids)]), size)

@@ -23,7 +23,7 @@ from lexent.lexicon.activations import Activations, observe
 from lexent.lexicon.evidence import MAX_EXAMPLE_WORDS, Evidence, Example
 from lexent.lexicon.lexicon import Lexicon
 from lexent.studies.naming.questions import SETTINGS, Named, Option, Pair, Question, Setting
-from lexent.weighting.idf import idf
+from lexent.weighting import idf
 
 CONCEPTS_PER_BLOCK = 50
 """Concepts of neighbouring frequency that exchange their names."""
