@@ -20,7 +20,7 @@ from lexent.lexicon import Lexicon
 from lexent.studies import analyses
 from lexent.studies.reproduction.counts import train_split
 from lexent.studies.reproduction.losses import lessons
-from lexent.studies.reproduction.retrieval import _tuned as tuned
+from lexent.studies.reproduction.retrieval import analysis
 from lexent.studies.reproduction.study import Study
 from lexent.training.pair_sources import collection_pairs
 from registered import register
@@ -198,7 +198,7 @@ def test_reproductions_without_a_train_split_learn_from_no_judgement(place: Path
     study = Study.of(
         "latent-terms", "irds:lexent-split/test", encoder="tiny", lexicon=Lexicon.random(TinyEncoder(), size=96)
     )
-    assert "tuned on lexent-split/train (train)" in tuned(study)["tables"][0]["note"]
+    assert "tuned on lexent-split/train (train)" in analysis("tuned", study)["tables"][0]["note"]
     for id in ("irds:lexent-alone", "irds:lexent-split/train"):
         bare = replace(study, source=id, collection=load(id))
         assert train_split(bare) is None

@@ -171,8 +171,8 @@ def test_documents_that_are_scored_are_counted() -> None:
 def test_held_states_are_coded_once_and_give_what_the_system_gives() -> None:
     whole, encoder = collection(30), TinyEncoder()
     held, chosen = Held.of(whole, encoder), study(whole).matches[0]
-    wide = held.codes(chosen.lexicon, 64)[0]
-    narrow = held.codes(chosen.lexicon, chosen.recipe.k)[0]
+    wide = held.codes(chosen.lexicon, 64)
+    narrow = held.codes(chosen.lexicon, chosen.recipe.k)
     np.testing.assert_array_equal(narrow.ids, wide.ids[:, : chosen.recipe.k])
     found = scorer(narrow, chosen.lexicon, chosen.recipe)
     expected = chosen.scorer(whole)

@@ -1,4 +1,4 @@
-"""The report on UHD: its sections, what they agree on, weights of buckets, and small lexicons that it trains."""
+"""The report on UHD: its sections, what they agree on, and weights of buckets."""
 
 from __future__ import annotations
 
@@ -10,21 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commands import good, run
+from commands import run
 from lexent import recipes
-from lexent.encoders.encoder import encode
 from lexent.evaluation import bucket_training, evaluate, latent
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.systems import Bench
 from lexent.models import load_encoder
 from lexent.search.document_scorer import DocumentScorer
 from lexent.studies.reproduction import Sizes, Study, latency, reproduce
-from lexent.studies.reproduction.activity import _by_length, _growth, _spread
-from lexent.studies.reproduction.counts import layers_of, train_split
+from lexent.studies.reproduction.counts import _spread, layers_of, train_split
 from lexent.studies.reproduction.latency import _raced
 from lexent.studies.reproduction.losses import lessons
 from lexent.studies.reproduction.reproduce import every_section
-from lexent.studies.reproduction.units import _bucket, _config, _trained
 from lexent.training.uhd.train import train_uhd
 from lexent.weighting import as_query, unit
 from small import documents
@@ -35,7 +32,7 @@ from test_uhd import SMALL, pairs, vectors
 pytest.importorskip("matplotlib")
 
 SIZES = Sizes(tokens=60, latents=48, steps=4, lessons=40)
-NAMES = ["quality", "buckets", "k", "caps", "prune", "zipf", "units", "joint", "speed", "density", "values"]
+NAMES = ["quality", "buckets", "k", "caps", "prune", "zipf", "speed", "values"]
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +73,7 @@ def test_every_section_is_made(report: tuple[Path, Any]) -> None:
         assert f'<section id="{name}">' in text
     assert "0.11169" in text
     assert "0.3962" in text
-    assert text.count("<svg") >= 11
+    assert text.count("<svg") >= 9
 
 
 def test_quality_is_what_evaluate_finds(report: tuple[Path, Any], trained: Path) -> None:
@@ -145,25 +142,6 @@ def test_counting_is_smaller_and_every_search_is_timed(report: tuple[Path, Any])
     assert calls[2:6] == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
 
 
-def test_active_units_are_counted_by_length(report: tuple[Path, Any], trained: Path) -> None:
-    result = report[1]["density"]["result"]
-    assert [part["name"] for part in result["parts"]] == ["documents", "queries, 20 a token", "queries, 16 a token"]
-    of_documents = result["parts"][0]["rows"]
-    assert sum(row["texts"] for row in of_documents) == 60
-    tokens = [row["tokens"] for row in of_documents]
-    assert tokens == sorted(tokens)
-    system = Bench(lexicon=trained).latent("uhd")
-    active = np.diff(system.pooled(collection(60).texts, kind="document").offsets)
-    assert np.average([row["active"] for row in of_documents], weights=[row["texts"] for row in of_documents]) == (
-        pytest.approx(active.mean())
-    )
-    found = _by_length(np.array([5, 1, 9]), np.array([50, 10, 90]))
-    assert [(row["tokens"], row["active"]) for row in found] == [(1, 10), (5, 50), (9, 90)]
-    lengths = np.array([10, 40, 90, 0])
-    assert _growth(lengths, np.sqrt(lengths * 100).astype(np.int64)) == pytest.approx(0.5, abs=0.01)
-    assert _growth(np.array([7, 7]), np.array([3, 4])) is None
-
-
 def test_spread_of_values() -> None:
     alike = _spread(np.full(160, 3.0, np.float32), np.repeat([0, 1], 80))
     assert alike["unit_mean"] == pytest.approx(80**-0.5)
@@ -174,11 +152,13 @@ def test_spread_of_values() -> None:
     assert {round(edge, 2): share for edge, share in loud["histogram"]}[0.5] == pytest.approx(0.5)
 
 
-def test_winners_of_several_k_are_those_of_one_coding(base: str) -> None:
+def test_winners_of_several_k_are_those_of_one_coding(base: str, tmp_path: Path) -> None:
     """A sweep over k codes once; what it keeps is what each k gives by itself."""
-    whole = Study.of("uhd", collection(60), encoder=base, sizes=SIZES, lexicons=False)
-    apart = _config(whole, units=64, k=12, rank=2, layers=(1, 2), start="random")  # so that no two units are alike
-    lexicon, encoder, _ = _trained(whole, pairs(), [apart])
+    config = replace(SMALL, d_sae=64, k=12, rank=2, layers=(1, 2), start="random")  # so that no two units are alike
+    lexicon = train_uhd(
+        [one.content for one in documents()], pairs(), out=tmp_path / "wide", encoder=base, config=config, joint=True
+    )
+    encoder = Bench(lexicon=lexicon).latent("uhd").encoder
     several = [recipes.get("uhd").having(k=k, query_k=None) for k in (3, 12, 7)]
     parts: Any = {"lexicon": lexicon, "encoder": encoder, "progress": None, "name": ""}
     texts = [one.content for one in documents(9)]
@@ -191,38 +171,13 @@ def test_winners_of_several_k_are_those_of_one_coding(base: str) -> None:
         assert (one.offsets == alone.offsets).all()
 
 
-def test_small_lexicons_are_as_they_are_called(report: tuple[Path, Any], base: str) -> None:
-    units = report[1]["units"]["result"]
-    assert [row["units"] for row in units["rows"]] == [16, 24, 48, 96]
-    assert "no train split" in units["where"]
-    joint = report[1]["joint"]["result"]
-    assert [row["name"] for row in joint["rows"]] == [
-        *("one bucket, layer 2", "two, trained together", "two, trained apart"),
-        *("of those, layer 1 alone", "of those, layer 2 alone"),
-    ]
-    assert joint["rows"][0]["p"] is None
-    whole = Study.of("uhd", collection(60), encoder=base, sizes=SIZES, lexicons=False)
-    config = _config(whole, units=32, k=4, rank=2)
-    together, _, _ = _trained(whole, pairs(), [replace(config, layers=(1, 2))])
-    apart, _, _ = _trained(whole, pairs(), [replace(config, layers=(layer,)) for layer in (1, 2)])
-    assert (together.buckets, together.size, together.sae.config.k) == (2, 64, 4)
-    assert apart.sae.config == together.sae.config
-    assert apart.encoder_fingerprint != together.encoder_fingerprint
-    frozen, same, _ = _trained(whole, pairs(), [replace(config, rank=0)])
-    assert same is whole.encoder
-    states = encode(same, ["dough oven"], kind="document")
-    assert frozen.codes(states, k=4).ids.shape == (len(states.values), 4)
-    second = _bucket(vectors({0: 9.0, 4: 2.0, 7: 1.0}, {}, {5: 3.0}, size=8), 1, 2)
-    assert (second.ids.tolist(), second.offsets.tolist(), second.size) == ([0, 3, 1], [0, 2, 2, 3], 4)
-
-
-def test_pairs_are_first_sentences_where_there_is_no_title(base: str) -> None:
+def test_pairs_are_first_sentences_where_there_is_no_title(trained: Path) -> None:
     docs = [
         replace(doc, title="", text=f"{doc.text} number {at} . {doc.text} once more")
         for at, doc in enumerate(documents(9))
     ]
     whole = replace(collection(9), documents=[*docs, replace(docs[0], id="short", text="too short. it is")])
-    found, where = lessons(Study.of("uhd", whole, encoder=base, sizes=SIZES, lexicons=False))
+    found, where = lessons(study(trained, whole))
     assert "first sentences" in where
     assert len(found) == 9
     assert not any("once more" in query for query in found.queries)
@@ -279,24 +234,18 @@ def test_weights_are_learned_from_the_train_split_alone(
     assert train_split(study(trained)) is None
 
 
-def test_sections_that_train_need_no_lexicon_and_others_say_so(base: str, tmp_path: Path) -> None:
+def test_an_encoder_without_a_lexicon_for_it_is_refused(base: str, tmp_path: Path) -> None:
     place = folder_of(collection(40), tmp_path / "c", train=2)
-    words = ["reproduce", "uhd", place, "--encoder", base, "--out", tmp_path / "r.html"]
-    sizes = ["--steps", 2, "--latents", 32, "--lessons", 20, "--sample", 40]
-    shown = good(*words, *sizes, "--only", "units,joint").stdout
-    assert "2 steps on 20 pairs from the train split" in shown
-    assert "two, trained apart" in shown
-    assert "--latents 32 --steps 2 --lessons 20" in (tmp_path / "r.html").read_text()
-    failed = run(*words, "--only", "quality")
+    failed = run("reproduce", "uhd", place, "--encoder", base, "--out", tmp_path / "r.html", "--only", "quality")
     assert failed.exit_code != 0
     assert "leave --encoder out" in failed.stderr
 
 
 def test_it_is_kept_until_the_lexicon_or_its_encoder_changes(trained: Path, base: str, tmp_path: Path) -> None:
-    only = ["units", "density"]
+    only = ["k", "values"]
     assert reproduce(study(trained), tmp_path / "r", only=only).kept == ()
-    assert reproduce(study(trained), tmp_path / "r", only=only).kept == ("units", "density")
-    assert reproduce(study(trained, sizes=replace(SIZES, steps=3)), tmp_path / "r", only=only).kept == ("density",)
+    assert reproduce(study(trained), tmp_path / "r", only=only).kept == ("k", "values")
+    assert reproduce(study(trained, sizes=replace(SIZES, tokens=50)), tmp_path / "r", only=only).kept == ("values",)
     chosen = study(trained)
     assert layers_of(chosen.systems[0].lexicon) == ["layer 1", "layer 2"]
     assert chosen.encoder.fingerprint == load_encoder(base).fingerprint  # dense is of the encoder before training

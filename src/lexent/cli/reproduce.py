@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from lexent.cli import options
 from lexent.cli.console import command, say, show, show_json
 from lexent.cli.option_groups import Json, Settings, option_group, values_group, with_option_groups
 from lexent.cli.progress import Meter
-
-if TYPE_CHECKING:
-    from lexent.studies.reproduction import Outcome
 
 PRINTED = ("imrnns", "ssr", "uhd")
 """Papers whose tables are printed, beside the page."""
@@ -54,10 +51,10 @@ def reproduce(
 
     Sections: quality, limit (latent-terms only), fidelity, faithfulness, names, mismatch, cost, caps, idf, k, tuned,
     prune, zipf, categories; of imrnns: adapted, forms, deletion; of ssr: quality, limit, theory, k, long, losses,
-    latents, modes, growth, index; of uhd: quality, buckets, k, caps, prune, zipf, units, joint, speed, density, values,
-    of which units and joint need no lexicon. The tables of the last three papers are printed too. One that fails stands
-    in the report with its error, and the exit code says so.
+    latents, modes, growth, index; of uhd: quality, buckets, k, caps, prune, zipf, speed, values. The tables of the last
+    three papers are printed too. One that fails stands in the report with its error, and the exit code says so.
     """
+    from lexent.cli.views import table
     from lexent.evaluation import measures as scoring
     from lexent.studies.reproduction import Sizes, Study
     from lexent.studies.reproduction import reproduce as make
@@ -73,7 +70,6 @@ def reproduce(
             collection,
             measures=tuple(str(measure) for measure in scoring.parse(sections.measures)),
             split=sections.split,
-            lexicons=not all(section.trains for section in made),
             sizes=Sizes(**sizes),
             progress=meter.update,
             **vars(models),
@@ -90,7 +86,8 @@ def reproduce(
         show_json({**values, "kept": list(found.kept), "failed": found.failed})
     else:
         if paper in PRINTED:
-            _print(paper, found)
+            for each in found.tables:
+                show(each.title, "", *table(list(each.head), each.text()), *([each.note] if each.note else []), "")
         show(f"{found.page}: {len(made) - len(found.failed)} sections; {found.data}")
         if found.kept:
             say(f"kept from before: {', '.join(found.kept)}")
@@ -98,20 +95,6 @@ def reproduce(
             say(f"failed   {name}: {error}")
     if found.failed:
         raise typer.Exit(1)
-
-
-def _print(paper: str, found: Outcome) -> None:
-    """The tables of a report's sections."""
-    import json
-
-    from lexent.cli.views import table
-    from lexent.studies.reproduction.reproduce import every_section
-
-    kept = json.loads(found.data.read_text(encoding="utf-8"))["sections"]
-    for section in every_section(paper):
-        result = kept.get(section.name, {}).get("result")
-        for each in section.tables(result) if result is not None else []:
-            show(each.title, "", *table(list(each.head), each.text()), *([each.note] if each.note else []), "")
 
 
 def _typed(paper: str, collection: str, out: Path, given: dict[str, object]) -> str:

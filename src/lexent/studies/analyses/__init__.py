@@ -6,9 +6,8 @@ Each is a function of a collection and one or several systems, and gives a froze
 from lexent.studies.analyses.analyse import ANALYSES, QUICK, Analyses, analyse
 from lexent.studies.analyses.categories import Categories, categories
 from lexent.studies.analyses.costs import Costs, costs
-from lexent.studies.analyses.ks import ks
 from lexent.studies.analyses.mismatch import Mismatch, mismatch
-from lexent.studies.analyses.settings import caps, pruning, published, weightings
+from lexent.studies.analyses.settings import caps, ks, pruning, published, weightings
 from lexent.studies.analyses.sweep import Sweep
 from lexent.studies.analyses.table import Analysis, Table
 from lexent.studies.analyses.usage import Usage

@@ -19,7 +19,6 @@ from lexent.recipes import Recipe
 from lexent.studies.analyses import settings
 from lexent.studies.analyses.categories import categories
 from lexent.studies.analyses.costs import costs
-from lexent.studies.analyses.ks import ks
 from lexent.studies.analyses.mismatch import mismatch
 from lexent.studies.analyses.sweep import MEASURES
 from lexent.studies.analyses.table import Analysis
@@ -55,7 +54,7 @@ ANALYSES: dict[str, Callable[[Subject], list[Analysis]]] = {
     "idf": lambda subject: subject.each(settings.weightings),
     "prune": lambda subject: subject.each(settings.pruning),
     "tuned": lambda subject: subject.each(settings.published, train=subject.train),
-    "k": lambda subject: subject.each(ks),
+    "k": lambda subject: subject.each(settings.ks),
     "zipf": lambda subject: [zipf(subject.collection, subject.systems, progress=subject.progress)],
     "categories": lambda subject: [
         categories(subject.collection, system, progress=subject.progress) for system in subject.systems
@@ -79,10 +78,9 @@ class Analyses:
 
     def to_json(self) -> dict[str, Any]:
         """The values as JSON has them."""
-        head = {"collection": self.collection, "split": self.split}
-        size = {"documents": self.documents, "queries": self.queries}
-        found: dict[str, Any] = {name: [part.to_json() for part in parts] for name, parts in self.parts.items()}
-        return {**head, **size, **found}
+        head = {"collection": self.collection, "split": self.split, "documents": self.documents}
+        found = {name: [part.to_json() for part in parts] for name, parts in self.parts.items()}
+        return {**head, "queries": self.queries, **found}
 
 
 def analyse(
@@ -101,8 +99,7 @@ def analyse(
     """The analyses of that name, of one or several recipes. train: the split that "tuned" tunes on, if there is one."""
     names = checked(what)
     wanted = tuple(str(measure) for measure in scoring.parse(measures))
-    asked = [recipe] if isinstance(recipe, str | Recipe) else list(recipe)
-    chosen = [recipes.get(each) for each in asked]
+    chosen = [recipes.get(each) for each in ([recipe] if isinstance(recipe, str | Recipe) else recipe)]
     if not chosen:
         raise InputError(f"no recipe was given; recipes: {', '.join(recipes.RECIPES)}")
     loaded = load(collection, split=split)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -33,13 +33,7 @@ class Categories:
 
     def to_json(self) -> dict[str, Any]:
         """The values as JSON has them."""
-        shares = {
-            "lexicon": self.lexicon,
-            "live": self.live,
-            "documents": self.documents,
-            "queries": self.queries,
-        }
-        return {"collection": self.collection, "system": self.system, "concepts": self.concepts, **shares}
+        return asdict(self)
 
     def tables(self) -> list[Table]:
         """The results as tables."""
@@ -56,7 +50,7 @@ def categories(collection: Collection, system: Latent, *, progress: Progress | N
     kinds = np.array([names.index(concept.category) for concept in system.lexicon.concepts])
     scorer = system.scorer(collection, progress=progress)
     weights = scorer.query_weights(system.queries(collection, progress=progress))
-    asked = np.bincount(weights.ids[weights.values != 0], minlength=scorer.size)
+    used = np.bincount(weights.ids[weights.values != 0], minlength=scorer.size)
 
     def shares(counts: NDArray[Any]) -> dict[str, float]:
         sums = np.bincount(kinds, weights=counts, minlength=len(names))
@@ -69,5 +63,5 @@ def categories(collection: Collection, system: Latent, *, progress: Progress | N
         lexicon=shares(np.ones(len(kinds))),
         live=shares((scorer.df > 0).astype(np.float64)),
         documents=shares(scorer.df.astype(np.float64)),
-        queries=shares(asked.astype(np.float64)),
+        queries=shares(used.astype(np.float64)),
     )

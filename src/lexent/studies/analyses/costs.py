@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from lexent.errors import InputError
@@ -11,7 +11,6 @@ from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.lexical import WordIndex, words
 from lexent.evaluation.progress import Progress
-from lexent.evaluation.runs import from_top
 from lexent.evaluation.systems import Dense, Latent, Lexical, System
 from lexent.studies.analyses import usage
 from lexent.studies.analyses.table import Table
@@ -31,7 +30,7 @@ class Cost:
 
     def to_json(self) -> dict[str, Any]:
         """The values as JSON has them."""
-        return {"system": self.system, "values": self.values, **self.usage.to_json()}
+        return {"system": self.system, "values": self.values, **asdict(self.usage)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +69,14 @@ def costs(
     rows = []
     for system in systems:
         if isinstance(system, Latent):
-            scorer, queries = (
-                system.scorer(collection, progress=progress),
-                system.queries(collection, progress=progress),
-            )
-            found = scorer.top(queries, depth + 1)
-            run = from_top(collection, found.positions, scores=found.scores, depth=depth)
-            used = usage.of_concepts(scorer, queries)
+            scorer = system.scorer(collection, progress=progress)
+            used = usage.of_concepts(scorer, system.queries(collection, progress=progress))
         elif isinstance(system, Lexical):
-            run = system.run(collection, depth=depth)
             used = usage.of_words(WordIndex.of(collection.texts), words(list(collection.queries.values())))
         elif isinstance(system, Dense):
-            run = system.run(collection, depth=depth, progress=progress)
             used = usage.of_dense(len(collection.documents), system.encoder.dim)
         else:
             raise InputError(f'the cost of "{system.name}" is not known; systems: dense, bm25, and recipes')
+        run = system.run(collection, depth=depth, progress=progress)
         rows.append(Cost(system.name, scoring.score(collection.qrels, run, wanted).means, used))
     return Costs(collection.name, collection.split, len(collection.documents), tuple(rows))

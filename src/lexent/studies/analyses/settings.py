@@ -1,20 +1,22 @@
-"""Sweeps over what can change without encoding: caps, idf and formula, pruning, and the papers' own settings."""
+"""Sweeps over the settings of a recipe: k, caps, idf and formula, pruning, and the papers' own settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from lexent.evaluation import tuning
+from lexent.evaluation import latent, tuning
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Latent
-from lexent.evaluation.trials import Trials
 from lexent.recipes import IdfMode, Recipe
-from lexent.studies.analyses.sweep import MEASURES, Sweep, distinct, sweep
+from lexent.studies.analyses.sweep import MEASURES, Sweep, sweep
+from lexent.types import Kind
 
 CAPS: tuple[int | None, ...] = (8, 16, 24, 32, 48, 65, 96, 128, 256, None)
 SHARES = (0.0, 0.001, 0.01, 0.05)
+K_FACTORS = (0.25, 0.5, 1.0, 2.0)
+"""Of the recipe's own k; a lexicon of thresholds is tried with the k that it has them for."""
 TUNED_ON = 500
 """Queries of the train split that a sweep tunes on: enough to settle a few numbers."""
 
@@ -48,6 +50,32 @@ CLSR: dict[int, dict[str, Any]] = {
 Measures = str | Sequence[str]
 
 
+def ks(
+    collection: Collection,
+    system: Latent,
+    *,
+    ks: Sequence[int] | None = None,
+    measures: Measures = MEASURES,
+    progress: Progress | None = None,
+) -> Sweep:
+    """A lexicon used with each k, no document capped. Texts are encoded once for all of them.
+
+    The document length of a row is how many concepts a document has, its vocabulary how many are live.
+    """
+    own, lexicon = system.recipe.k, system.lexicon
+    rungs = {k for k, _ in lexicon.sae.config.ladder if own / 8 <= k <= 2 * own}
+    chosen = ks or sorted({*rungs, own} if rungs else {max(1, round(factor * own)) for factor in K_FACTORS})
+    named = {f"k {k}": system.recipe.having(k=k, query_k=None, document_cap=None) for k in chosen}
+    sides: dict[Kind, list[str]] = {"document": collection.texts, "query": list(collection.queries.values())}
+    common: Any = {"recipes": list(named.values()), "lexicon": lexicon, "encoder": system.encoder, "progress": progress}
+    for kind, texts in sides.items():
+        latent.prepare(texts, kind=kind, **common)
+    title, note = f"latents a state, lexicon {lexicon.name}", "documents not capped"
+    return sweep(
+        collection, system, named, title=title, reference=f"k {own}", note=note, measures=measures, progress=progress
+    )
+
+
 def caps(
     collection: Collection,
     system: Latent,
@@ -57,32 +85,30 @@ def caps(
     progress: Progress | None = None,
 ) -> Sweep:
     """Quality against the most concepts that a document may keep."""
-    trials = Trials(system, collection, measures=measures, progress=progress)
     named = {"all" if cap is None else f"at most {cap}": system.recipe.having(document_cap=cap) for cap in caps}
-    reference = "all" if "all" in named else None
-    return sweep(trials, named, title="concepts a document keeps", reference=reference, progress=progress)
+    title = "concepts a document keeps"
+    return sweep(collection, system, named, title=title, reference="all", measures=measures, progress=progress)
 
 
 def weightings(
     collection: Collection, system: Latent, *, measures: Measures = MEASURES, progress: Progress | None = None
 ) -> Sweep:
     """The recipe with each form of idf and without, beside plain products and counts of shared concepts."""
-    trials, own = Trials(system, collection, measures=measures, progress=progress), system.recipe
+    own = system.recipe
     name = own.weighting.formula
-    reference = f"{name}, idf {own.weighting.idf}"
-    # A recipe without idf is held against its paper's.
+    # A recipe without idf is compared with its paper's.
     idf = PAPERS[own.level]["idf"] if own.weighting.idf == "none" else own.weighting.idf
     settings = [(f"{name}, idf {mode}", own.having(idf=mode)) for mode in get_args(IdfMode)]
     for formula in ("dot", "count"):
         plain = own.having(formula=formula, k2=None, idf=idf)
         settings += [(f"{formula}, idf {idf}", plain), (f"{formula}, idf none", plain.having(idf="none"))]
+    distinct: dict[str, Recipe] = {}
+    for label, recipe in settings:
+        if recipe not in distinct.values():
+            distinct[label] = recipe
+    title, reference, note = "idf and formula", f"{name}, idf {own.weighting.idf}", "dot and count leave k2 out"
     return sweep(
-        trials,
-        distinct(settings),
-        title="idf and formula",
-        reference=reference,
-        note="dot and count leave k2 out",
-        progress=progress,
+        collection, system, distinct, title=title, reference=reference, note=note, measures=measures, progress=progress
     )
 
 
@@ -95,10 +121,9 @@ def pruning(
     progress: Progress | None = None,
 ) -> Sweep:
     """Queries that ignore the most frequent share of the collection's concepts."""
-    trials = Trials(system, collection, measures=measures, progress=progress)
     named = {f"without {share:.1%}" if share else "all": system.recipe.having(prune=share) for share in shares}
-    reference = "all" if "all" in named else None
-    return sweep(trials, named, title="without the most frequent concepts", reference=reference, progress=progress)
+    title = "without the most frequent concepts"
+    return sweep(collection, system, named, title=title, reference="all", measures=measures, progress=progress)
 
 
 def published(
@@ -114,31 +139,27 @@ def published(
     train: a split to tune on, never the one that is reported.
     """
     own, paper = system.recipe, paper_settings(system.recipe)
-    settings = [
-        ("the paper's", paper),
-        ("the paper's, idf lucene", paper.having(idf="lucene")),
-        ("the paper's, dot", paper.having(formula="dot", k2=None)),
-        ("the paper's, dot, no idf", paper.having(formula="dot", k2=None, idf="none")),
-        ("ours", own),
-        ("ours, dot", own.having(formula="dot", k2=None)),
-        ("ours, dot, no idf", own.having(formula="dot", k2=None, idf="none")),
-    ]
+    dot: dict[str, Any] = {"formula": "dot", "k2": None}
+    settings = {
+        "the paper's": paper,
+        "the paper's, idf lucene": paper.having(idf="lucene"),
+        "the paper's, dot": paper.having(**dot),
+        "the paper's, dot, no idf": paper.having(**dot, idf="none"),
+        "ours": own,
+        "ours, dot": own.having(**dot),
+        "ours, dot, no idf": own.having(**dot, idf="none"),
+    }
     note = "no train split to tune on"
     if train is not None:
-        found = tuning.tune(
-            train,
-            recipe=own,
-            split=train.split,
-            queries=TUNED_ON,
-            lexicon=system.lexicon,
-            encoder=system.encoder,
-            progress=progress,
-        )
-        settings.append(("tuned", found.recipe))
+        common: Any = {"lexicon": system.lexicon, "encoder": system.encoder, "progress": progress}
+        found = tuning.tune(train, recipe=own, split=train.split, queries=TUNED_ON, **common)
+        settings["tuned"] = found.recipe
         changed = ", ".join(f"{name} {value}" for name, value in found.settings.items()) or "nothing changed"
         note = f"tuned on {train.name} ({train.split}): {changed}"
-    trials = Trials(system, collection, measures=measures, progress=progress)
-    return sweep(trials, dict(settings), title="untuned and tuned", reference="ours", note=note, progress=progress)
+    title = "untuned and tuned"
+    return sweep(
+        collection, system, settings, title=title, reference="ours", note=note, measures=measures, progress=progress
+    )
 
 
 def paper_settings(recipe: Recipe) -> Recipe:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from lexent.evaluation import measures as scoring
+from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
+from lexent.evaluation.systems import Latent
 from lexent.evaluation.trials import Trials
 from lexent.recipes import Recipe
 from lexent.studies.analyses import usage
-from lexent.studies.analyses.table import Cell, Table, chance
+from lexent.studies.analyses.table import Cell, Table, p_text
 from lexent.studies.analyses.usage import Usage
 from lexent.undefined import plain
 
@@ -31,7 +33,7 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """The values as JSON has them."""
-        found = {"label": self.label, "values": self.values, **self.usage.to_json(), "p_value": plain(self.p_value)}
+        found = {"label": self.label, "values": self.values, **asdict(self.usage), "p_value": plain(self.p_value)}
         return {**found, "recipe": self.recipe.to_dict()}
 
 
@@ -44,7 +46,7 @@ class Sweep:
     split: str
     system: str
     reference: str | None
-    """The row that the others are held against."""
+    """The row that the others are compared with."""
     rows: tuple[Row, ...]
     note: str = ""
 
@@ -56,54 +58,41 @@ class Sweep:
     def tables(self) -> list[Table]:
         """The results as tables."""
         measures = list(self.rows[0].values) if self.rows else []
-        held = ("p",) if self.reference is not None else ()
-        head = (self.system, *measures, *held, *usage.HEAD)
+        tested = ("p",) if self.reference is not None else ()
         rows = []
         for row in self.rows:
-            p: tuple[Cell, ...] = (chance(row.p_value),) if held else ()
+            p: tuple[Cell, ...] = (p_text(row.p_value),) if tested else ()
             rows.append((row.label, *row.values.values(), *p, *row.usage.cells))
-        against = f"p: paired t-test of {measures[0]} against {self.reference}" if held and measures else ""
-        return [Table(self.title, head, tuple(rows), "; ".join(part for part in (self.note, against) if part))]
+        against = f"p: paired t-test of {measures[0]} against {self.reference}" if tested and measures else ""
+        head = (self.system, *measures, *tested, *usage.HEAD)
+        return [Table(self.title, head, tuple(rows), "; ".join(filter(None, (self.note, against))))]
 
 
 def sweep(
-    trials: Trials,
+    collection: Collection,
+    system: Latent,
     settings: Mapping[str, Recipe],
     *,
     title: str,
     reference: str | None = None,
     note: str = "",
+    measures: str | Sequence[str] = MEASURES,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Every recipe, by its label, on the trials' collection."""
+    """The system under every recipe, by its label. reference: the label to compare with, if it is one of them."""
+    trials = Trials(system, collection, measures=measures, progress=progress)
     found: dict[str, tuple[scoring.Scores, Usage]] = {}
     for done, (label, recipe) in enumerate(settings.items(), 1):
         used = usage.of_concepts(trials.scorer(recipe), trials.queries(recipe))
         found[label] = trials.scores(recipe), used
         if progress is not None:
-            progress(f"{trials.system.name}, {title}", done, len(settings))
+            progress(f"{system.name}, {title}", done, len(settings))
     first = str(trials.measures[0])
-    against = None if reference is None else found[reference][0].per_query[first]
-    rows = tuple(
-        Row(
-            label=label,
-            recipe=settings[label],
-            values=scores.means,
-            usage=used,
-            p_value=None
-            if against is None or label == reference
-            else scoring.p_value(scores.per_query[first], against),
-        )
-        for label, (scores, used) in found.items()
-    )
-    place = trials.collection
-    return Sweep(title, place.name, place.split, trials.system.name, reference, rows, note)
-
-
-def distinct(settings: Sequence[tuple[str, Recipe]]) -> dict[str, Recipe]:
-    """By label; of settings that come out the same the first."""
-    found: dict[str, Recipe] = {}
-    for label, recipe in settings:
-        if recipe not in found.values():
-            found[label] = recipe
-    return found
+    reference = reference if reference in found else None
+    rows = []
+    for label, (scores, used) in found.items():
+        p = None
+        if reference is not None and label != reference:
+            p = scoring.p_value(scores.per_query[first], found[reference][0].per_query[first])
+        rows.append(Row(label, settings[label], scores.means, used, p))
+    return Sweep(title, collection.name, collection.split, system.name, reference, tuple(rows), note)

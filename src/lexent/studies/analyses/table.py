@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from lexent import undefined
 
 Cell: TypeAlias = str | int | float | None
+Column: TypeAlias = tuple[str, str | Callable[[Any], Cell]]
+"""A heading, and what stands below it: a key of the row, a format of its keys ("{ms:.2f}"), or a function of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Values in rows, not yet put into words."""
+    """Values in rows, not yet formatted."""
 
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
 
+    @staticmethod
+    def of(title: str, rows: Iterable[Any], columns: Iterable[Column], note: str = "") -> Table:
+        """A table with a row for each mapping in `rows`."""
+        chosen = list(columns)
+        cells = tuple(tuple(_cell(row, what) for _, what in chosen) for row in rows)
+        return Table(title, tuple(head for head, _ in chosen), cells, note)
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> Table:
+        """A table from the values that `asdict` gave of it."""
+        return Table(values["title"], tuple(values["head"]), tuple(map(tuple, values["rows"])), values.get("note", ""))
+
     def text(self) -> list[list[str]]:
-        """The rows as they are read."""
+        """The rows as text."""
         return [[shown(cell) for cell in row] for row in self.rows]
 
 
 class Analysis(Protocol):
-    """What an analysis gives."""
+    """The result of an analysis."""
 
     def tables(self) -> list[Table]:
         """The results as tables."""
@@ -35,6 +50,22 @@ class Analysis(Protocol):
         ...
 
 
+def at(*keys: Any, then: Callable[[Any], Cell] = lambda value: value) -> Callable[[Any], Cell]:
+    """A function of a row: what stands under these keys, each within the one before. then: how it is shown."""
+
+    def found(row: Any) -> Cell:
+        for key in keys:
+            row = row[key]
+        return then(row)
+
+    return found
+
+
+def measured(measures: Iterable[str], values: str = "values") -> list[Column]:
+    """A column for each measure, from the row's mapping of that name."""
+    return [(measure, at(values, measure)) for measure in measures]
+
+
 def shown(cell: Cell) -> str:
     """Measures with four places, counts with commas; nothing where there is no value."""
     if cell is None or isinstance(cell, float):
@@ -42,6 +73,12 @@ def shown(cell: Cell) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def chance(p_value: float | None) -> str:
-    """A p-value as it is read; nothing where there is none."""
+def p_text(p_value: float | None) -> str:
+    """A p-value as text; nothing where there is none."""
     return "<0.001" if p_value is not None and p_value < 0.001 else undefined.shown(p_value, ".3f")
+
+
+def _cell(row: Any, what: str | Callable[[Any], Cell]) -> Cell:
+    if callable(what):
+        return what(row)
+    return what.format_map(row) if "{" in what else row[what]

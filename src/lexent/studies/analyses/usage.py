@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lexent.studies.analyses.table import Cell
 from lexent.types import SparseVectors
@@ -40,20 +40,16 @@ class Usage:
         lengths = f"{self.document_length:,.1f}", f"{self.query_length:,.1f}"
         return f"{self.flops:,.2f}", *lengths, f"{self.bytes / 1e6:,.2f}", self.vocabulary
 
-    def to_json(self) -> dict[str, float]:
-        """The values as JSON has them."""
-        return asdict(self)
-
 
 def of_concepts(scorer: DocumentScorer, queries: SparseVectors) -> Usage:
     """queries: as `DocumentScorer.top` takes them. Concepts of a query that weigh nothing are not counted."""
     weights = scorer.query_weights(queries)
     used = weights.ids[weights.values != 0]
-    asked = np.bincount(used, minlength=scorer.size)
+    n_documents, n_queries = max(scorer.n_documents, 1), max(len(queries), 1)
     return Usage(
-        flops=_shared(asked, len(queries), scorer.df, scorer.n_documents),
-        document_length=scorer.n_postings / max(scorer.n_documents, 1),
-        query_length=len(used) / max(len(queries), 1),
+        flops=float(scorer.df[used].sum()) / (n_queries * n_documents),
+        document_length=scorer.n_postings / n_documents,
+        query_length=len(used) / n_queries,
         bytes=sum(segment.bytes for segment in scorer.segments),
         vocabulary=int(np.count_nonzero(scorer.df)),
     )
@@ -61,28 +57,18 @@ def of_concepts(scorer: DocumentScorer, queries: SparseVectors) -> Usage:
 
 def of_words(index: WordIndex, queries: Sequence[Sequence[str]]) -> Usage:
     """The usage of a lexical index by these queries."""
-    numbers: dict[str, int] = {}
-    documents = [{numbers.setdefault(word, len(numbers)) for word in text} for text in index.documents]
-    df = np.zeros(len(numbers), np.int64)
-    for text in documents:
-        df[list(text)] += 1
-    asked = np.zeros(len(numbers), np.int64)
-    known = [{numbers[word] for word in text if word in numbers} for text in queries]
-    for query in known:
-        asked[list(query)] += 1
+    df = Counter(word for text in index.documents for word in set(text))
+    queried = Counter(word for text in queries for word in set(text) if word in df)
+    n_documents, n_queries = max(len(index.documents), 1), max(len(queries), 1)
     return Usage(
-        flops=_shared(asked, len(queries), df, len(documents)),
-        document_length=int(df.sum()) / max(len(documents), 1),
-        query_length=int(asked.sum()) / max(len(queries), 1),
+        flops=sum(count * df[word] for word, count in queried.items()) / (n_queries * n_documents),
+        document_length=df.total() / n_documents,
+        query_length=queried.total() / n_queries,
         bytes=index.bytes,
-        vocabulary=len(numbers),
+        vocabulary=len(df),
     )
 
 
 def of_dense(n_documents: int, dim: int) -> Usage:
     """Every dimension of every pair is multiplied."""
     return Usage(float(dim), float(dim), float(dim), 4 * dim * n_documents, dim)
-
-
-def _shared(asked: NDArray[np.int64], n_queries: int, df: NDArray[np.int64], n_documents: int) -> float:
-    return float((asked / max(n_queries, 1)) @ (df / max(n_documents, 1)))

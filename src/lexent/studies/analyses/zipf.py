@@ -63,10 +63,10 @@ class Zipf:
         head = ("terms", "in use", "slope", "in > half of documents", "in one document", "documents of the first")
         rows = tuple(
             (
-                *(curve.name, curve.terms, shown(curve.slope, ".2f")),
-                *(shown(curve.common, ".2%"), shown(curve.lone, ".1%"), next(iter(curve.frequencies), 0)),
+                *(each.name, each.terms, shown(each.slope, ".2f"), shown(each.common, ".2%"), shown(each.lone, ".1%")),
+                next(iter(each.frequencies), 0),
             )
-            for curve in self.curves
+            for each in self.curves
         )
         note = "slope: of the line through rank and document frequency, both logarithmic; words: stop words too"
         return [Table(f"rank and frequency over {self.documents:,} documents", head, rows, note)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -11,27 +10,20 @@ from lexent.adapters.adapter import shapes
 from lexent.evaluation.adapting import train_adapter, train_collection
 from lexent.evaluation.comparison import compare
 from lexent.studies.adapter_explanations import Explainer
-from lexent.studies.analyses.table import Table, chance
-from lexent.studies.reproduction import plots
+from lexent.studies.analyses.table import Column, Table, at, measured, p_text
+from lexent.studies.reproduction.retrieval import bars_of, part_table, score_table
 from lexent.studies.reproduction.section import Figure, Result, Section
 from lexent.studies.reproduction.study import Study
-from lexent.studies.reproduction.trained import headline, part_table
 from lexent.undefined import shown
 
 if TYPE_CHECKING:
-    from lexent.adapters import AdapterConfig
     from lexent.evaluation.adapting import Training
 
 CANDIDATES = 100
 """The base retriever's best, which every method ranks again: the paper's form of a test."""
 BESIDE = (
-    "prf-dime-20",
-    "prf-dime-40",
-    "prf-dime-60",
-    "prf-dime-80",
-    "search-adaptor",
-    "hypencoder-2",
-    "hypencoder-8",
+    *("prf-dime-20", "prf-dime-40", "prf-dime-60", "prf-dime-80"),
+    *("search-adaptor", "hypencoder-2", "hypencoder-8"),
 )
 PAPER = "paper: full, hinge 0.3, BM25 negatives, corpus mean, layer norm"
 FORMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -66,88 +58,58 @@ def _adapter(study: Study, settings: dict[str, Any] | None = None, **form: Any) 
     return _trained[key]
 
 
+def _compared(study: Study, training: Training, **options: Any) -> Result:
+    common: Any = {"split": study.collection.split, "encoder": study.encoder, "progress": study.progress}
+    return compare(study.source, training.adapter, **common, **options).to_json()
+
+
 def _quality(study: Study) -> Result:
     training = _adapter(study)
-    common: dict[str, Any] = {
-        "split": study.collection.split,
-        "encoder": study.encoder,
-        "measures": ("nDCG@10", "R@10", "RR@10"),
-        "progress": study.progress,
+    measures = ("nDCG@10", "R@10", "RR@10")
+    return {
+        "training": training.to_json(),
+        "candidates": _compared(study, training, measures=measures, candidates=CANDIDATES, beside=BESIDE),
+        "whole": _compared(study, training, measures=measures),
     }
-    found = compare(study.source, training.adapter, candidates=CANDIDATES, beside=BESIDE, **common)
-    whole = compare(study.source, training.adapter, **common)
-    return {"training": training.to_json(), "candidates": found.to_json(), "whole": whole.to_json()}
 
 
-def _quality_tables(result: Result) -> list[Table]:
+def _show_quality(result: Result) -> list[Table | Figure]:
     tables = []
-    for name, title in (
-        ("candidates", f"the base's best {CANDIDATES} ranked again"),
-        ("whole", "all documents ranked"),
-    ):
+    ranked = f"the base's best {CANDIDATES} ranked again"
+    note = "p: paired t-test against the base, over queries; every row ranks the same documents"
+    for name, title in (("candidates", ranked), ("whole", "all documents ranked")):
         found = result[name]
-        if found["parts"]:
-            part, first = next(iter(found["parts"].items()))
-            tables.append(_values(f"{title}, {first['queries']:,} {part} queries", first))
-            tables.append(part_table(found["parts"]))
-        else:
-            tables.append(_values(f"{title}, {found['queries']:,} queries", found))
+        part, first = next(iter(found["parts"].items()), ("", found))
+        which = f"{first['queries']:,} {part} queries" if part else f"{first['queries']:,} queries"
+        tables.append(score_table(f"{title}, {which}", first, note=note))
+        tables += [part_table(found["parts"])] if part else []
     training = result["training"]
-    held = [
-        (name, *(training[key][measure] for measure in training["base"]))
-        for name, key in (("base", "base"), ("adapted", "adapted"))
-    ]
     new = training["new_documents"]
     note = (
-        f"p {chance(training['p_value'])}, one-sided, over queries that chose nothing; {training['epochs']} passes; of "
+        f"p {p_text(training['p_value'])}, one-sided, over queries that chose nothing; {training['epochs']} passes; of "
         f"{new['queries']:.0f} queries whose documents were no training query's answer nDCG@10 goes from "
         f"{new['base']:.4f} to {new['adapted']:.4f}"
     )
-    head = ("held-out train queries", *training["base"])
-    tables.append(Table(f"what validation saw, {training['held_out']:,} queries", head, tuple(held), note))
-    return tables
-
-
-def _values(title: str, found: Result) -> Table:
-    """All systems and measures over some queries."""
-    rows = []
-    for system, values in found["values"].items():
-        row: list[Any] = [system]
-        for measure, value in values.items():
-            row += [value, chance(found["p_values"].get(system, {}).get(measure))]
-        rows.append(tuple(row))
-    head = ("system", *(cell for measure in found["values"]["base"] for cell in (measure, "p")))
-    note = "p: paired t-test against the base, over queries; every row ranks the same documents"
-    return Table(title, head, tuple(rows), note)
-
-
-def _bars(result: Result) -> list[Figure]:
-    part, shown = headline(result["candidates"])
-    values = {name: means["nDCG@10"] for name, means in shown.items()}
-    draw = partial(plots.bars, values, label="nDCG@10", ours={"imrnn"})
-    of = f", {part} queries" if part else ""
-    return [Figure(draw, f"nDCG@10 of every method{of}, the base's best {CANDIDATES} ranked again")]
+    held_out = [{"name": name, "values": training[name]} for name in ("base", "adapted")]
+    columns = [("held-out train queries", "name"), *measured(training["base"])]
+    tables.append(Table.of(f"what validation saw, {training['held_out']:,} queries", held_out, columns, note))
+    return [*tables, bars_of(result["candidates"], "every method", of=f", {ranked}", ours={"imrnn"})]
 
 
 def _forms(study: Study) -> Result:
     rows, dim = [], study.encoder.dim
-    for name, (form, settings) in FORMS.items():
-        narrow = {"width": min(form["width"], dim)} if "width" in form else {}
-        training = _adapter(study, settings, **{**form, **narrow})
-        found = compare(
-            study.source,
-            training.adapter,
-            split=study.collection.split,
-            candidates=CANDIDATES,
-            encoder=study.encoder,
-            progress=study.progress,
-        ).to_json()
+    for name, (given, settings) in FORMS.items():
+        form = {**given, "width": min(given["width"], dim)} if "width" in given else given
+        training = _adapter(study, settings, **form)
+        found = _compared(study, training, candidates=CANDIDATES)
         part = next(iter(found["parts"]), "all")
         first = found["parts"].get(part, found)
+        config = AdapterConfig(**{"dim": dim, "width": dim, **form})
+        learned = (shape for name, shape in shapes(config).items() if not name.startswith("corpus."))
         rows.append(
             {
                 "form": name,
-                "parameters": _size(AdapterConfig(**{"dim": dim, "width": dim, **form, **narrow})),
+                "parameters": sum(map(prod, learned)),
                 "kept_base": training.adapter.info.kept_base,
                 "passes": len(training.curve) - 1,
                 "held_out": (training.base["nDCG@10"], training.adapted["nDCG@10"]),
@@ -160,31 +122,21 @@ def _forms(study: Study) -> Result:
     return {"rows": rows}
 
 
-def _size(config: AdapterConfig) -> int:
-    """Numbers that a form learns."""
-    return sum(prod(shape) for name, shape in shapes(config).items() if not name.startswith("corpus."))
-
-
-def _forms_tables(result: Result) -> list[Table]:
-    rows = tuple(
-        (
-            row["form"],
-            row["parameters"],
-            row["passes"],
-            *row["held_out"],
-            *(
-                cell
-                for of in ("first", "all")
-                for cell in (row["values"][of]["nDCG@10"], chance(row["p"][of]["nDCG@10"]))
-            ),
-            "yes" if row["kept_base"] else "no",
-        )
-        for row in result["rows"]
-    )
-    part = f"{result['rows'][0]['part']}, {result['rows'][0]['queries']:,}"
-    head = ("form", "numbers", "passes", "held out, base", "adapted", f"nDCG@10, {part}", "p", "all", "p", "base kept")
+def _show_forms(result: Result) -> list[Table]:
+    columns: list[Column] = [
+        ("form", "form"),
+        ("numbers", "parameters"),
+        ("passes", "passes"),
+        ("held out, base", at("held_out", 0)),
+        ("adapted", at("held_out", 1)),
+        ("nDCG@10, {part}, {queries:,}".format_map(result["rows"][0]), at("values", "first", "nDCG@10")),
+        ("p", at("p", "first", "nDCG@10", then=p_text)),
+        ("all", at("values", "all", "nDCG@10")),
+        ("p", at("p", "all", "nDCG@10", then=p_text)),
+        ("base kept", at("kept_base", then=lambda kept: "yes" if kept else "no")),
+    ]
     note = "passes: until patience ran out on every fold; the base is kept where held-out queries gain nothing certain"
-    return [Table("other forms", head, rows, note)]
+    return [Table.of("other forms", result["rows"], columns, note)]
 
 
 def _deletion(study: Study) -> Result:
@@ -197,12 +149,12 @@ def _deletion(study: Study) -> Result:
     return {"tables": tables, "examples": [explainer.explain(text, k=1).to_json() for text in texts]}
 
 
-def _deletion_tables(result: Result) -> list[Table]:
+def _show_deletion(result: Result) -> list[Table]:
     tables = []
     for found in result["tables"]:
         p_values = {"random": found["p_random"], "shrunk": found["p_shrunk"]}
         rows = tuple(
-            (name, margin, shown(found["lost"][name], ".0%"), found["ndcg"][name], chance(p_values.get(name)))
+            (name, margin, shown(found["lost"][name], ".0%"), found["ndcg"][name], p_text(p_values.get(name)))
             for name, margin in found["margin"].items()
         )
         note = (
@@ -212,14 +164,14 @@ def _deletion_tables(result: Result) -> list[Table]:
         )
         title = f"{found['directions']} {found['table']} taken out of each query's change, {found['queries']} queries"
         tables.append(Table(title, ("taken away", "margin", "of the gain lost", "nDCG@10", "p"), rows, note))
-    moved = []
-    for example in result["examples"]:
-        named = example["readings"]["concepts"]["named"]
-        towards = ", ".join(each["name"] for each in named if each["value"] > 0)
-        away = ", ".join(each["name"] for each in named if each["value"] < 0)
-        moved.append((example["query"], towards, away))
-    tables.append(Table("what the adapter moved queries towards", ("query", "towards", "away from"), tuple(moved)))
-    return tables
+
+    def moved(sign: int) -> Any:
+        return lambda example: ", ".join(
+            each["name"] for each in example["readings"]["concepts"]["named"] if sign * each["value"] > 0
+        )
+
+    columns = [("query", "query"), ("towards", moved(1)), ("away from", moved(-1))]
+    return [*tables, Table.of("what the adapter moved queries towards", result["examples"], columns)]
 
 
 SECTIONS = (
@@ -228,8 +180,7 @@ SECTIONS = (
         "How much better?",
         "What does an adapter gain over its frozen base, beside other methods on the same candidates?",
         _quality,
-        _quality_tables,
-        _bars,
+        _show_quality,
         reading="The first figures are of new queries: an adapter remembers documents that train queries ask for. The "
         "adapter and the methods that learn are trained on the train split alone; their passes and learning rates are "
         "chosen on train queries that are held out, and tested on others. prf-dime-20 is DIME by pseudo-relevance "
@@ -243,7 +194,7 @@ SECTIONS = (
         "Which form?",
         "What do the paper's own operator and loss give, and what the other modes?",
         _forms,
-        _forms_tables,
+        _show_forms,
         reading="The paper's form has a full matrix of width 256 for each query, a hinge of 0.3 with one BM25 "
         "negative, the mean over the whole corpus (256 documents, drawn for each step, stand for it in training) and a "
         "layer norm. It is trained as in the paper: at most 20 passes, a patience of 5, batches of 32, Adam at 1e-4. "
@@ -256,7 +207,7 @@ SECTIONS = (
         "Do the named directions matter?",
         "Is the gain lost when the concepts that explain a query's change are taken out of it?",
         _deletion,
-        _deletion_tables,
+        _show_deletion,
         reading="The change of a query is read as a few signed concepts. Taking them out should cost more than taking "
         "out as many random ones, and, harder, more than shortening the change as much.",
         papers=("imrnns",),

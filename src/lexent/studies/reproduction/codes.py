@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from lexent.studies.analyses.table import Table, chance
+from lexent.studies.analyses.table import Column, Table, at, p_text
 from lexent.studies.faithfulness import faithfulness
 from lexent.studies.fidelity import fidelity
 from lexent.studies.naming.judges import EmbeddingJudge, WordsJudge
@@ -32,64 +32,43 @@ def _fidelity(study: Study) -> Result:
     return {"report": found.to_json()}
 
 
-def _fidelity_tables(result: Result) -> list[Table]:
+def _show_fidelity(result: Result) -> list[Table | Figure]:
     report = result["report"]
-    states, retrieved = [], []
-    for row in report["rows"]:
-        name, active = (row["lexicon"], row["k"]), row["documents"]["active"]
-        errors = row["documents"]["nmse"], row["queries"]["nmse"], f"{row['documents']['cosine']:.3f}"
-        spread = f"{active['mean']:.1f}", f"{active['p5']} to {active['p95']}"
-        states.append(
-            (
-                *name,
-                *errors,
-                *spread,
-                f"{row['queries']['active']['mean']:.1f}",
-                f"{row['documents']['live'] / row['size']:.0%}",
-            )
-        )
-        if row["measures"]:
-            cells: list[Any] = []
-            for measure, value in row["measures"].items():
-                kept_share = shown(row["kept"][measure], ".3f")
-                cells += [value, row["dense"][measure], kept_share, chance(row["p_values"][measure])]
-            retrieved.append((*name, *cells, shown(row["spearman"], ".3f")))
-    head = ("lexicon", "k", "NMSE", "NMSE, queries", "cosine", "active", "5 to 95 %", "active, queries", "live")
-    kept = tuple(cell for name in report["dense"] for cell in (name, "dense", "kept", "p"))
-    return [
-        Table(
-            "states rebuilt from their concepts",
-            head,
-            tuple(states),
-            "; ".join(
-                (
-                    "active: concepts a state has, the mean and its spread",
-                    "live: concepts that any has",
-                    *report["notes"],
-                )
-            ),
-        ),
-        Table(
-            "retrieval with rebuilt vectors",
-            ("lexicon", "k", *kept, "Spearman"),
-            tuple(retrieved),
-            "kept: the share of dense; p: paired t-test against it; Spearman: of whole rankings with those of dense",
-        ),
+    rows, measure = report["rows"], next(iter(report["dense"]))
+    three_places = partial(shown, spec=".3f")
+    name: list[Column] = [("lexicon", "lexicon"), ("k", "k")]
+    states: list[Column] = [
+        ("NMSE", at("documents", "nmse")),
+        ("NMSE, queries", at("queries", "nmse")),
+        ("cosine", "{documents[cosine]:.3f}"),
+        ("active", "{documents[active][mean]:.1f}"),
+        ("5 to 95 %", "{documents[active][p5]} to {documents[active][p95]}"),
+        ("active, queries", "{queries[active][mean]:.1f}"),
+        ("live", lambda row: f"{row['documents']['live'] / row['size']:.0%}"),
     ]
-
-
-def _fidelity_figures(result: Result) -> list[Figure]:
-    rows = result["report"]["rows"]
-    measure = next(iter(result["report"]["dense"]))
-    errors: dict[str, list[tuple[float, float]]] = {}
-    kept: dict[str, list[tuple[float, float]]] = {}
+    retrieved: list[Column] = []
+    for each in report["dense"]:
+        retrieved += [
+            (each, at("measures", each)),
+            ("dense", at("dense", each)),
+            ("kept", at("kept", each, then=three_places)),
+            ("p", at("p_values", each, then=p_text)),
+        ]
+    retrieved.append(("Spearman", at("spearman", then=three_places)))
+    active = "active: concepts a state has, the mean and its spread; live: concepts that any has"
+    kept = "kept: the share of dense; p: paired t-test against it; Spearman: of whole rankings with those of dense"
+    panels: dict[str, dict[str, Any]] = {"NMSE of documents": {}, f"share of dense {measure} kept": {}}
     for row in rows:
-        errors.setdefault(row["lexicon"], []).append((row["k"], row["documents"]["nmse"]))
-        if measure in row["kept"]:
-            kept.setdefault(row["lexicon"], []).append((row["k"], row["kept"][measure]))
-    panels = [("NMSE of documents", errors), (f"share of dense {measure} kept", kept)]
-    draw = partial(plots.panels, [panel for panel in panels if panel[1]], x_label="k, concepts a state")
-    return [Figure(draw, "Error and retrieval of rebuilt states against k")]
+        for panel, value in zip(panels.values(), (row["documents"]["nmse"], row["kept"].get(measure)), strict=True):
+            if value is not None:
+                panel.setdefault(row["lexicon"], []).append((row["k"], value))
+    drawn = plots.panels([panel for panel in panels.items() if panel[1]], x_label="k, concepts a state")
+    searched = [row for row in rows if row["measures"]]
+    return [
+        Table.of("states rebuilt from their concepts", rows, name + states, "; ".join((active, *report["notes"]))),
+        Table.of("retrieval with rebuilt vectors", searched, name + retrieved, kept),
+        Figure(drawn, "Error and retrieval of rebuilt states against k"),
+    ]
 
 
 def _faithfulness(study: Study) -> Result:
@@ -105,35 +84,25 @@ def _faithfulness(study: Study) -> Result:
     return {"report": found.to_json()}
 
 
-def _faithfulness_tables(result: Result) -> list[Table]:
-    tables = []
-    orders = ("explained", "random", "any", "weakest")
-    for each in result["report"]["recipes"]:
-        for name, called in (("score", "scores"), ("place", "1 / rank")):
-            rows = []
-            for trial in sorted(each["trials"], key=lambda trial: (trial["watched"], trial["way"], trial["side"])):
-                areas = (f"{trial['curves'][order][f'{name}_area']:.3f}" for order in orders)
-                tests = (chance(trial["p_values"][order][name]) for order in ("random", "any"))
-                rows.append((trial["watched"], trial["way"], trial["side"], *areas, *tests))
-            title = f"{each['recipe']}: areas under the curves of {called}"
-            sizes = f"{each['pairs']} queries, {each['concepts']:.0f} concepts an explanation"
-            note = f"{sizes}; p: explained against the other, paired t-test over queries"
-            head = ("watched", "way", "side", *orders, "p, random", "p, any")
-            tables.append(Table(title, head, tuple(rows), "; ".join(part for part in (note, each["note"]) if part)))
-    return tables
-
-
-def _faithfulness_figures(result: Result) -> list[Figure]:
+def _show_faithfulness(result: Result) -> list[Table | Figure]:
     report = result["report"]
-    return [
-        Figure(
-            partial(plots.curves, recipe["trials"], report["shares"], watched=watched),
-            f"{recipe['recipe']}, {named}: score and 1/rank as concepts go (deletion) or come (insertion)",
-        )
-        for recipe in report["recipes"]
-        for watched, named in (("dense", "watched in the dense retriever"), ("index", "watched in the index"))
-        if any(trial["watched"] == watched for trial in recipe["trials"])
-    ]
+    items: list[Table | Figure] = []
+    for found in report["recipes"]:
+        trials = sorted(found["trials"], key=lambda trial: (trial["watched"], trial["way"], trial["side"]))
+        sizes = f"{found['pairs']} queries, {found['concepts']:.0f} concepts an explanation"
+        note = f"{sizes}; p: explained against the other, paired t-test over queries"
+        for name, called in (("score", "scores"), ("place", "1 / rank")):
+            columns: list[Column] = [(each, each) for each in ("watched", "way", "side")]
+            columns += [(order, f"{{curves[{order}][{name}_area]:.3f}}") for order in plots.ORDERS]
+            columns += [(f"p, {order}", at("p_values", order, name, then=p_text)) for order in ("random", "any")]
+            title = f"{found['recipe']}: areas under the curves of {called}"
+            items.append(Table.of(title, trials, columns, "; ".join(filter(None, (note, found["note"])))))
+        for watched, where in (("dense", "watched in the dense retriever"), ("index", "watched in the index")):
+            if any(trial["watched"] == watched for trial in trials):
+                caption = f"{where}: score and 1/rank as concepts go (deletion) or come (insertion)"
+                drawn = plots.curves(found["trials"], report["shares"], watched=watched)
+                items.append(Figure(drawn, f"{found['recipe']}, {caption}"))
+    return items
 
 
 def _names(study: Study) -> Result:
@@ -154,37 +123,25 @@ def _names(study: Study) -> Result:
     return {"texts": len(held), "documents": len(texts), "reports": reports}
 
 
-def _names_tables(result: Result) -> list[Table]:
-    tables = []
-    for report in result["reports"]:
-        rows = tuple(
-            (
-                outcome["task"],
-                outcome["group"],
-                outcome["judge"],
-                outcome["n"],
-                f"{outcome['value']:.3f}",
-                f"{outcome['low']:.3f} to {outcome['high']:.3f}",
-                "" if outcome["control"] is None else f"{outcome['control']:.3f}",
-                f"{outcome['chance']:.3f}",
-                chance(outcome["p"]),
-            )
-            for outcome in report["outcomes"]
-        )
-        head = ("task", "group", "judge", "questions", "right", "95 %", "control", "chance", "p")
-        title = f"{report['lexicon']}: names tested on {result['texts']:,} of {result['documents']:,} documents"
-        tables.append(Table(title, head, rows, "control: the same with other concepts' names; p: against the control"))
-    return tables
-
-
-def _names_figures(result: Result) -> list[Figure]:
-    return [
-        Figure(
-            partial(plots.dots, [outcome for outcome in report["outcomes"] if outcome["group"] == "all"]),
-            f"{report['lexicon']}: share of right answers (detection: AUC) with 95 % intervals, beside the control",
-        )
-        for report in result["reports"]
+def _show_names(result: Result) -> list[Table | Figure]:
+    columns: list[Column] = [
+        *((each, each) for each in ("task", "group", "judge")),
+        ("questions", "n"),
+        ("right", "{value:.3f}"),
+        ("95 %", "{low:.3f} to {high:.3f}"),
+        ("control", at("control", then=partial(shown, spec=".3f"))),
+        ("chance", "{chance:.3f}"),
+        ("p", at("p", then=p_text)),
     ]
+    note = "control: the same with other concepts' names; p: against the control"
+    caption = "share of right answers (detection: AUC) with 95 % intervals, beside the control"
+    found: list[Table | Figure] = []
+    for report in result["reports"]:
+        title = f"{report['lexicon']}: names tested on {result['texts']:,} of {result['documents']:,} documents"
+        found.append(Table.of(title, report["outcomes"], columns, note))
+        drawn = plots.dots([outcome for outcome in report["outcomes"] if outcome["group"] == "all"])
+        found.append(Figure(drawn, f"{report['lexicon']}: {caption}"))
+    return found
 
 
 SECTIONS = (
@@ -193,8 +150,7 @@ SECTIONS = (
         "Are the codes faithful?",
         "How much of the encoder's states, and of retrieval with them, do their concepts keep?",
         _fidelity,
-        _fidelity_tables,
-        _fidelity_figures,
+        _show_fidelity,
         reading="States are rebuilt from their concepts. NMSE is the squared error over that of a guess that knows "
         "only the mean. Retrieval is by the cosine of rebuilt vectors on both sides. CL-SR's NMSE is of other "
         "embeddings, and not to be compared digit by digit.",
@@ -205,8 +161,7 @@ SECTIONS = (
         "Are explanations faithful?",
         "Does a document fall when the concepts that explain it are taken away, and faster than at random?",
         _faithfulness,
-        _faithfulness_tables,
-        _faithfulness_figures,
+        _show_faithfulness,
         reading="In the index a score is the sum of its concepts' parts, so its fall is arithmetic and only ranks can "
         "surprise. The dense retriever knows nothing of concepts: there a concept is taken from the text's own vector "
         "through the decoder, and all that no concept explains stays. Low areas under deletion and high ones under "
@@ -219,8 +174,7 @@ SECTIONS = (
         "Are the names true?",
         "Do the names tell which texts have a concept, and which passage a person is looking at?",
         _names,
-        _names_tables,
-        _names_figures,
+        _show_names,
         reading="The judges are offline: one compares words, the other is the encoder itself, which judges its own "
         "features. CL-SR's figures are by a large language model and by people; what they share with ours is the "
         "control and the level of chance.",

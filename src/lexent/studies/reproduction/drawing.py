@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from lexent.errors import MissingExtraError
 
 INK, MUTED, LINE, PAPER = "#1a2b00", "#1a2b01", "#1a2b02", "#1a2b03"
 SERIES = tuple(f"#1a2b1{number}" for number in range(7))
-"""Stand-ins that no plot would use by itself: the page's stylesheet says what they are."""
+"""Stand-ins that no plot would use by itself: the page's stylesheet defines them."""
 
 BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY = SERIES
 NAMED = {
@@ -20,31 +19,31 @@ NAMED = {
 }  # fmt: skip
 """A system has the same colour in every plot."""
 
+PAGE_WIDTH_INCHES = 8.6
+"""The width of the page's column."""
+
 STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "font.size": 10.5,
-    "axes.edgecolor": LINE,
-    "axes.labelcolor": MUTED,
-    "axes.titlesize": 10.5,
-    "axes.titlecolor": INK,
+    **dict.fromkeys(("text.color", "axes.titlecolor", "legend.labelcolor"), INK),
+    **dict.fromkeys(("axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), MUTED),
+    **dict.fromkeys(("axes.edgecolor", "grid.color", "xtick.color", "ytick.color"), LINE),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+    **dict.fromkeys(("axes.axisbelow", "axes.grid"), True),
+    **dict.fromkeys(("font.size", "axes.titlesize"), 10.5),
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": LINE,
+    "svg.fonttype": "none",
     "grid.linewidth": 0.7,
-    "xtick.color": LINE,
-    "ytick.color": LINE,
-    "xtick.labelcolor": MUTED,
-    "ytick.labelcolor": MUTED,
-    "text.color": INK,
-    "legend.frameon": False,
-    "legend.labelcolor": INK,
     "lines.linewidth": 1.8,
     "lines.markersize": 5,
 }
+
+
+def require_matplotlib() -> None:
+    """Name the extra to install where matplotlib is missing."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", extra="report", purpose="a report with plots") from error
 
 
 def colour(name: str, place: int = 0) -> str:
@@ -55,19 +54,16 @@ def colour(name: str, place: int = 0) -> str:
 class Sheet:
     """A figure to draw on; use as a context, and take `svg()` at its end."""
 
-    def __init__(self, width: float, height: float, *, rows: int = 1, columns: int = 1, share_y: bool = False) -> None:
-        try:
-            import matplotlib
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise MissingExtraError("matplotlib", extra="report", purpose="a report with plots") from error
+    def __init__(self, height: float, *, rows: int = 1, columns: int = 1, share_y: bool = False) -> None:
+        import matplotlib
+        from matplotlib.figure import Figure
+
         self._context = matplotlib.rc_context(STYLE)
         self._context.__enter__()
-        self.figure: Any = Figure(figsize=(width, height), layout="constrained")
+        self.figure: Any = Figure(figsize=(PAGE_WIDTH_INCHES, height), layout="constrained")
         self.figure.patch.set_visible(False)
-        self.axes: list[Any] = list(
-            self.figure.subplots(rows, columns, squeeze=False, sharey="row" if share_y else False).flat
-        )
+        grid = self.figure.subplots(rows, columns, squeeze=False, sharey="row" if share_y else False)
+        self.axes: list[Any] = list(grid.flat)
         for axes in self.axes:
             axes.patch.set_visible(False)
             axes.tick_params(length=0)
@@ -78,19 +74,16 @@ class Sheet:
     def __exit__(self, *error: object) -> None:
         self._context.__exit__(None, None, None)
 
-    def legend(self, columns: int = 6) -> None:
-        """One for all panels, above them; each name once."""
+    def svg(self, label: str, *, legend: int = 6) -> str:
+        """The figure as an element of a page. legend: columns of the one above all panels, each name once; 0: none."""
         found: dict[str, Any] = {}
         for axes in self.axes:
             for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
                 found.setdefault(name, handle)
-        if found:
+        if found and legend:
             self.figure.legend(
-                list(found.values()), list(found), loc="outside upper left", ncols=min(columns, len(found))
+                list(found.values()), list(found), loc="outside upper left", ncols=min(legend, len(found))
             )
-
-    def svg(self, label: str) -> str:
-        """The figure as an element of a page."""
         out = io.StringIO()
         self.figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
         return inline(out.getvalue(), label)
@@ -103,9 +96,7 @@ def inline(svg: str, label: str) -> str:
 
     mark = "p" + sha256((label + svg).encode()).hexdigest()[:8]
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{mark}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{mark}-\1)", svg)
     svg = re.sub(r'xlink:href="#([^"]+)"', rf'href="#{mark}-\1"', svg)
@@ -113,17 +104,8 @@ def inline(svg: str, label: str) -> str:
     wide = float(size[1]) if size else 600.0
     head = f'<svg role="img" aria-label="{escape(label)}" style="width:{wide:.0f}pt" '
     svg = re.sub(r'<svg (xmlns:xlink="[^"]*" )?width="[^"]*" height="[^"]*" ', head, svg, count=1)
-    svg = re.sub(r' xmlns(:xlink)?="[^"]*"| version="1.1"', "", svg)
-    svg = svg.replace(INK, "currentColor")
-    for stand_in, meant in ((MUTED, "muted"), (LINE, "line"), (PAPER, "paper")):
-        svg = svg.replace(stand_in, f"var(--{meant})")
-    for number, stand_in in enumerate(SERIES):
-        svg = svg.replace(stand_in, f"var(--c{number})")
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"| version="1.1"', "", svg).replace(INK, "currentColor")
+    names = {MUTED: "muted", LINE: "line", PAPER: "paper", **{ink: f"c{n}" for n, ink in enumerate(SERIES)}}
+    for stand_in, name in names.items():
+        svg = svg.replace(stand_in, f"var(--{name})")
     return svg
-
-
-def spread(values: Sequence[float], *, least: float = 0.02) -> tuple[float, float]:
-    """Limits around values, with some air."""
-    low, high = min(values), max(values)
-    air = max((high - low) * 0.12, least)
-    return low - air, high + air

@@ -43,16 +43,14 @@ class Held:
     collection: Collection
     encoder: Encoder
     states: States
-    seconds: float
-    """What encoding took."""
-    _coded: dict[tuple[str, int], tuple[RowCodes, float]] = field(default_factory=dict)
+    _coded: dict[str, RowCodes] = field(default_factory=dict)
 
     @staticmethod
     def of(collection: Collection, encoder: Encoder, *, progress: Progress | None = None) -> Held:
         """The token states of a collection, encoded once."""
         import torch
 
-        texts, start = collection.texts, perf_counter()
+        texts = collection.texts
         parts: list[Any] = [torch.empty(0)] * len(texts)
         advance = counter(progress, "token states", kind="document", total=len(texts))
         for positions, states in encoder.batches(texts, kind="document"):
@@ -60,42 +58,38 @@ class Held:
                 parts[position] = states.values[int(states.offsets[row]) : int(states.offsets[row + 1])].cpu()
             advance(len(positions))
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-        return Held(collection, encoder, States(torch.cat(parts), offsets), perf_counter() - start)
+        return Held(collection, encoder, States(torch.cat(parts), offsets))
 
-    def codes(self, lexicon: Lexicon, k: int, *, progress: Progress | None = None) -> tuple[RowCodes, float]:
-        """The k strongest latents of every token, as they are before they get the length 1; and what that took."""
-        found = self._coded.get((lexicon.hash, k))
-        if found is None:
-            wider = [key for key in self._coded if key[0] == lexicon.hash and key[1] > k]
-            if wider:  # the strongest of a longer list are those of a shorter one
-                codes, seconds = self._coded[wider[0]]
-                return RowCodes(codes.ids[:, :k], codes.values[:, :k], codes.offsets), seconds
-            found = self._code(lexicon, k, progress)
+    def codes(self, lexicon: Lexicon, k: int, *, progress: Progress | None = None) -> RowCodes:
+        """The k strongest latents of every token, as they are before they get the length 1."""
+        found = self._coded.get(lexicon.hash)
+        if found is None or found.ids.shape[1] < k:
             self._coded.clear()  # codes of one lexicon are large enough
-            self._coded[lexicon.hash, k] = found
-        return found
+            found = self._coded[lexicon.hash] = self._code(lexicon, k, progress)
+        # The strongest of a longer list are those of a shorter one.
+        return RowCodes(found.ids[:, :k], found.values[:, :k], found.offsets)
 
-    def _code(self, lexicon: Lexicon, k: int, progress: Progress | None) -> tuple[RowCodes, float]:
-        ids, values, start = [], [], perf_counter()
-        n = len(self.collection.documents)
+    def _code(self, lexicon: Lexicon, k: int, progress: Progress | None) -> RowCodes:
+        parts = []
+        offsets, n = self.states.offsets, len(self.collection.documents)
         advance = counter(progress, lexicon.name, kind="document", total=n)
-        offsets = self.states.offsets
         for first in range(0, n, DOCUMENTS_PER_STEP):
             last = min(first + DOCUMENTS_PER_STEP, n)
             rows = self.states.values[int(offsets[first]) : int(offsets[last])]
-            part = lexicon.codes(States(rows, offsets[first : last + 1] - offsets[first]), k=k)
-            ids.append(part.ids)
-            values.append(part.values)
+            parts.append(lexicon.codes(States(rows, offsets[first : last + 1] - offsets[first]), k=k))
             advance(last - first)
-        return RowCodes(np.concatenate(ids), np.concatenate(values), offsets), perf_counter() - start
-
-    def system(self, lexicon: Lexicon, recipe: Recipe) -> TokenMatch:
-        """A system that matches tokens by a lexicon."""
-        return TokenMatch(recipe, lexicon, self.encoder)
+        ids, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "values"))
+        return RowCodes(ids, values, offsets)
 
     def queries(self, lexicon: Lexicon, recipe: Recipe, scorer: MaxSimScorer) -> list[Query]:
         """The coded queries of the collection."""
-        return self.system(lexicon, recipe).queries(self.collection, scorer.document_scorer)
+        return TokenMatch(recipe, lexicon, self.encoder).queries(self.collection, scorer.document_scorer)
+
+    def searched(self, lexicon: Lexicon, recipe: Recipe, study: Study) -> tuple[MaxSim, list[Query], scoring.Scores]:
+        """The documents packed as codes of a lexicon, the queries, and the measures of searching them."""
+        found = scorer(self.codes(lexicon, recipe.k, progress=study.progress), lexicon, recipe)
+        queries = self.queries(lexicon, recipe, found)
+        return found, queries, quality(found, queries, self.collection, measures=study.measures)
 
 
 def held(study: Study) -> Held:

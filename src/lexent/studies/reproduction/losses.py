@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.training_split import training_split_beside
 from lexent.lexicon import Concept, Concepts, Lexicon
 from lexent.lexicon.lexicon import LexiconInfo
-from lexent.studies.analyses.table import Table, chance
+from lexent.studies.analyses.table import Column, Table, measured, p_text
 from lexent.studies.reproduction import plots
-from lexent.studies.reproduction.held import held, quality, scorer
-from lexent.studies.reproduction.section import Figure, Result, Section
+from lexent.studies.reproduction.held import held
+from lexent.studies.reproduction.section import Figure, Result, Section, first_measure
 from lexent.studies.reproduction.study import Study
 from lexent.training.pair_sources import judged_pairs
 from lexent.training.pairs import Pairs
@@ -20,10 +19,8 @@ from lexent.training.ssr.config import RetrievalConfig
 from lexent.training.stream import StateStream
 
 if TYPE_CHECKING:
-    from lexent.lexicon import Lexicon
     from lexent.recipes import Recipe
     from lexent.sae.autoencoder import SparseAutoencoder
-    from lexent.training.pairs import Pairs
 
 TRAINED_K = 16
 """Latents a token has in the lexicons that are trained here: they are small."""
@@ -98,81 +95,73 @@ def _trained(study: Study, pairs: Pairs, start: SparseAutoencoder, **losses: Any
     return Lexicon(trainer.result()[0], concepts, info), last
 
 
-def _row(study: Study, lexicon: Lexicon, last: Any) -> tuple[Result, Any]:
-    """What a trained lexicon is worth on the documents that are held."""
-    recipe: Recipe = study.matches[0].recipe.having(k=lexicon.sae.config.k)
-    documents = held(study)
-    found = scorer(documents.codes(lexicon, recipe.k, progress=study.progress)[0], lexicon, recipe)
-    asked = documents.queries(lexicon, recipe, found)
-    scores = quality(found, asked, documents.collection, measures=study.measures)
-    facts = {"fvu": last.fvu, "dead": last.dead, "accuracy": last.accuracy}
-    return {"values": scores.means, **facts, "latents": lexicon.token_size}, scores.per_query
-
-
-def _ablation(study: Study) -> Result:
+def _compared(study: Study, runs: dict[str, tuple[int, dict[str, Any]]]) -> Result:
+    """Lexicons on the documents that are held. runs: a name to the number of latents and the losses."""
     pairs, where = lessons(study)
-    start = _start(study, pairs, latents=study.sizes.latents)
+    documents = held(study)
+    starts: dict[int, SparseAutoencoder] = {}
     rows: list[Result] = []
     before: Any = None
-    for name, losses in LOSSES.items():
-        row, scores = _row(study, *_trained(study, pairs, start, **losses))
-        row["p"] = None if before is None else {each: scoring.p_value(scores[each], before[each]) for each in scores}
-        rows.append({"name": name, **row})
-        before = scores
-    return {"rows": rows, **_setting(study, pairs, where)}
-
-
-def _widths(study: Study) -> Result:
-    pairs, where = lessons(study)
-    rows = []
-    for share in SHARES:
-        latents = max(round(share * study.sizes.latents), TRAINED_K)
-        start = _start(study, pairs, latents=latents)
-        rows.append({"name": f"{latents:,}", **_row(study, *_trained(study, pairs, start))[0]})
-    return {"rows": rows, **_setting(study, pairs, where)}
-
-
-def _setting(study: Study, pairs: Pairs, where: str) -> Result:
-    documents = held(study).collection
+    for name, (latents, losses) in runs.items():
+        if latents not in starts:
+            starts[latents] = _start(study, pairs, latents=latents)
+        lexicon, last = _trained(study, pairs, starts[latents], **losses)
+        recipe: Recipe = study.matches[0].recipe.having(k=lexicon.sae.config.k)
+        scores = documents.searched(lexicon, recipe, study)[2]
+        row = {"name": name, "values": scores.means, "latents": lexicon.token_size}
+        row["p"] = before and {each: scoring.p_value(scores.per_query[each], before[each]) for each in before}
+        rows.append({**row, "fvu": last.fvu, "dead": last.dead, "accuracy": last.accuracy})
+        before = scores.per_query
     return {
+        "rows": rows,
         "pairs": len(pairs),
         "where": where,
         "steps": study.sizes.steps,
-        "documents": len(documents.documents),
-        "queries": len(documents.queries),
+        "documents": len(documents.collection.documents),
+        "queries": len(documents.collection.queries),
     }
 
 
-def _tables(result: Result, *, title: str, first: str) -> list[Table]:
-    measures = list(result["rows"][0]["values"])
-    rows = []
-    for row in result["rows"]:
-        cells: list[Any] = [row["name"], *row["values"].values()]
-        if "p" in row:
-            cells.append("" if row["p"] is None else chance(row["p"][measures[0]]))
-        rows.append((*cells, row["fvu"], f"{row['dead']:.0%}", f"{row['accuracy']:.0%}"))
-    tested = (f"p, {measures[0]}",) if "p" in result["rows"][0] else ()
-    head = (first, *measures, *tested, "FVU", "dead", "accuracy")
-    size = f"{result['documents']:,} documents and {result['queries']:,} queries"
+def _losses(study: Study) -> Result:
+    return _compared(study, {name: (study.sizes.latents, losses) for name, losses in LOSSES.items()})
+
+
+def _latents(study: Study) -> Result:
+    sizes = [max(round(share * study.sizes.latents), TRAINED_K) for share in SHARES]
+    return _compared(study, {f"{latents:,}": (latents, {}) for latents in sizes})
+
+
+def _table(result: Result, *, title: str, first: str) -> Table:
+    measure = first_measure(result)
+    columns: list[Column] = [
+        (first, "name"),
+        *measured(result["rows"][0]["values"]),
+        (f"p, {measure}", lambda row: p_text(row["p"] and row["p"][measure])),
+        ("FVU", "fvu"),
+        ("dead", "{dead:.0%}"),
+        ("accuracy", "{accuracy:.0%}"),
+    ]
     note = (
-        f"trained here, {result['steps']} steps on {result['pairs']:,} pairs from {result['where']}; measured on "
-        f"{size}; {TRAINED_K} latents a token; accuracy: of the last batch"
-        f"{'; p: against the row above' if tested else ''}"
-    )
-    return [Table(title, head, tuple(rows), note)]
+        "trained here, {steps} steps on {pairs:,} pairs from {where}; measured on {documents:,} documents and "
+        "{queries:,} queries; "
+    ).format_map(result)
+    note += f"{TRAINED_K} latents a token; accuracy: of the last batch; p: against the row above"
+    return Table.of(title, result["rows"], columns, note)
 
 
-def _ablation_figures(result: Result) -> list[Figure]:
-    measure = next(iter(result["rows"][0]["values"]))
+def _show_losses(result: Result) -> list[Table | Figure]:
+    measure = first_measure(result)
     values = {row["name"]: row["values"][measure] for row in result["rows"]}
-    return [Figure(partial(plots.bars, values, label=measure), f"{measure} as losses are added")]
+    drawn = Figure(plots.bars(values, label=measure), f"{measure} as losses are added")
+    return [_table(result, title="losses, one after the other", first="losses"), drawn]
 
 
-def _width_figures(result: Result) -> list[Figure]:
-    measure = next(iter(result["rows"][0]["values"]))
+def _show_latents(result: Result) -> list[Table | Figure]:
+    measure = first_measure(result)
     points = [(row["latents"], row["values"][measure]) for row in result["rows"]]
-    draw = partial(plots.lines, {"ssr": points}, x_label="latents", y_label=measure)
-    return [Figure(draw, f"{measure} against the number of latents")]
+    drawn = plots.lines({"ssr": points}, x_label="latents", y_label=measure)
+    table = _table(result, title="lexicons of other sizes, all losses", first="latents")
+    return [table, Figure(drawn, f"{measure} against the number of latents")]
 
 
 SMALL = (
@@ -184,9 +173,8 @@ SECTIONS = (
         "losses",
         "What each loss adds",
         "Is it worth it to revive dead latents, to set tokens against each other, and to learn from pairs?",
-        _ablation,
-        partial(_tables, title="losses, one after the other", first="losses"),
-        _ablation_figures,
+        _losses,
+        _show_losses,
         reading=SMALL,
         papers=("ssr",),
         sizes=("tokens", "latents", "steps", "lessons"),
@@ -195,11 +183,11 @@ SECTIONS = (
         "latents",
         "How many latents",
         "How does quality change with the number of latents?",
-        _widths,
-        partial(_tables, title="lexicons of other sizes, all losses", first="latents"),
-        _width_figures,
+        _latents,
+        _show_latents,
         reading=SMALL,
         papers=("ssr",),
         sizes=("tokens", "latents", "steps", "lessons"),
+        version=2,
     ),
 )

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
+from string import Template
 from typing import Any
 
 from lexent.studies.analyses.table import Cell, Table, shown
-
-STYLE = "page.css"
-"""Beside this file."""
+from lexent.studies.reproduction.section import Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +20,15 @@ class Part:
     name: str
     title: str
     asks: str
-    tables: tuple[Table, ...] = ()
-    figures: tuple[tuple[str, str], ...] = ()
-    """SVG and caption."""
+    shown: Sequence[Table | Figure] = ()
     reading: str = ""
-    published: tuple[Table, ...] = ()
+    published: Sequence[Table] = ()
     error: str = ""
-    seconds: float = 0.0
+
+    @property
+    def tables(self) -> list[Table]:
+        """What is shown as a table."""
+        return [each for each in self.shown if isinstance(each, Table)]
 
 
 def page(head: dict[str, Any], parts: Sequence[Part], *, command: str, date: str, version: str) -> str:
@@ -40,37 +41,37 @@ def page(head: dict[str, Any], parts: Sequence[Part], *, command: str, date: str
         "lexicons": ", ".join(dict.fromkeys(each["name"] for each in head["lexicons"].values())),
         "measured": date,
     }
-    listed = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
-    contents = "".join(
-        f'<li><a href="#{part.name}"{" class=failed" if part.error else ""}>{escape(part.title)}</a></li>'
-        for part in parts
+    words = {
+        "title": f"{head['title']}, on {head['collection']}",
+        "source": head["source"],
+        "setting": head["setting"],
+        "version": version,
+        "command": command,
+    }
+    return Template(_file("page.html")).substitute(
+        {name: escape(text) for name, text in words.items()},
+        style=_file("page.css"),
+        facts="".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items()),
+        contents="".join(
+            f'<li><a href="#{part.name}"{" class=failed" if part.error else ""}>{escape(part.title)}</a></li>'
+            for part in parts
+        ),
+        sections="\n".join(_section(part) for part in parts),
     )
-    style = resources.files(__package__).joinpath(STYLE).read_text(encoding="utf-8")
-    title = f"{head['title']}, on {head['collection']}"
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        '<div class="sheet">\n<header>\n<p class="kind">Reproduction report</p>\n'
-        f"<h1>{escape(title)}</h1>\n<p>{escape(head['source'])}. The paper measured {escape(head['setting'])}. "
-        "Here its analyses are made again with the collection, encoder and lexicons below; what the paper reports "
-        f'stands beside, where it reports it.</p>\n<dl class="facts">{listed}</dl>\n</header>\n'
-        f'<nav aria-label="Contents"><ol>{contents}</ol></nav>\n<main>\n'
-        + "\n".join(_section(part) for part in parts)
-        + f"\n</main>\n<footer><p>Made by Lexent {escape(version)}: <code>{escape(command)}</code></p></footer>\n"
-        "</div>\n</body>\n</html>\n"
-    )
+
+
+def _file(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _section(part: Part) -> str:
     body = [f'<section id="{part.name}">', f"<h2>{escape(part.title)}</h2>", f'<p class="asks">{escape(part.asks)}</p>']
     if part.error:
         body.append(f'<p class="error">This section could not be made: {escape(part.error)}</p>')
-    for svg, caption in part.figures:
-        body.append(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>")
-    for table in part.tables:
-        body.append(f"<h3>{escape(_capital(table.title))}</h3>{_table(table)}")
+    for figure in part.shown:
+        if isinstance(figure, Figure):
+            body.append(f"<figure>{figure.svg}<figcaption>{escape(figure.caption)}</figcaption></figure>")
+    body += [f"<h3>{escape(_capital(table.title))}</h3>{_table(table)}" for table in part.tables]
     if part.reading:
         body.append(f'<p class="reading">{escape(part.reading)}</p>')
     if part.published:
@@ -81,7 +82,7 @@ def _section(part: Part) -> str:
 
 
 def _table(table: Table, *, printed: bool = False) -> str:
-    """Columns of words on the left, of numbers on the right. printed: with the digits that the paper prints."""
+    """Text columns on the left, numbers on the right. printed: with the digits that the paper prints."""
     text = [[_printed(cell) for cell in row] for row in table.rows] if printed else table.text()
     worded = [column == 0 or any(_is_word(row[column]) for row in text) for column in range(len(table.head))]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from lexent.studies.reproduction.drawing import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PAPER, RED, Sheet, colour, spread
+from lexent.studies.reproduction.drawing import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PAPER, RED, Sheet, colour
 
 Points = Sequence[tuple[float, float]]
 MARKERS = "osD^vP"
-PAGE_WIDTH_INCHES = 8.6
-"""Inches: the width of the page's column."""
 
 KINDS = {"lexical": BLUE, "narrow": GREEN, "broad": ORANGE}
 """Of concepts; others are grey."""
@@ -25,23 +23,22 @@ ORDERS = {
 
 def bars(values: Mapping[str, float], *, label: str, ours: Collection[str] = ()) -> str:
     """A bar a system, with its value."""
-    with Sheet(PAGE_WIDTH_INCHES, 0.5 + 0.36 * len(values)) as sheet:
+    with Sheet(0.5 + 0.36 * len(values)) as sheet:
         axes = sheet.axes[0]
         names = list(values)[::-1]
         axes.barh(names, [values[name] for name in names], color=[colour(name) for name in names], height=0.62)
         for place, name in enumerate(names):
-            weight = "bold" if name in ours else "normal"
-            _beside(axes, f"{values[name]:.3f}", (values[name], place), weight=weight)
+            _beside(axes, f"{values[name]:.3f}", (values[name], place), weight="bold" if name in ours else "normal")
         axes.set_xlim(0, max(values.values(), default=1.0) * 1.12 or 1)
         axes.set_xlabel(label)
         axes.grid(axis="y", visible=False)
-        _words(axes)
+        _text_axis(axes)
         return sheet.svg(label)
 
 
 def groups(names: Sequence[str], values: Mapping[str, Sequence[float]], *, label: str) -> str:
     """Groups of bars, one of each system in every group."""
-    with Sheet(PAGE_WIDTH_INCHES, 3.1) as sheet:
+    with Sheet(3.1) as sheet:
         axes = sheet.axes[0]
         thick = 0.8 / max(len(values), 1)
         for place, (system, heights) in enumerate(values.items()):
@@ -50,21 +47,21 @@ def groups(names: Sequence[str], values: Mapping[str, Sequence[float]], *, label
         axes.set_xticks(range(len(names)), names)
         axes.set_ylabel(label)
         axes.grid(axis="x", visible=False)
-        sheet.legend()
         return sheet.svg(label)
 
 
 def scatter(points: Mapping[str, tuple[float, float]], *, x_label: str, y_label: str) -> str:
-    """A point a system, with its name beside it."""
-    with Sheet(PAGE_WIDTH_INCHES, 3.2) as sheet:
+    """A point a system, with its name beside it; the x axis is logarithmic."""
+    with Sheet(3.2) as sheet:
         axes = sheet.axes[0]
-        _plain_log(axes)
+        _log(axes, "x")
         for place, (name, (x, y)) in enumerate(points.items()):
             axes.plot([x], [y], MARKERS[place % len(MARKERS)], color=colour(name, place), markersize=8)
             _beside(axes, name, (x, y), weight="normal")
-        low, high = min(x for x, _ in points.values()), max(x for x, _ in points.values())
-        axes.set_xlim(low / 1.6, high * 3.5)
-        axes.set_ylim(*spread([y for _, y in points.values()]))
+        xs, ys = zip(*points.values(), strict=True)
+        margin = max((max(ys) - min(ys)) * 0.12, 0.02)
+        axes.set_xlim(min(xs) / 1.6, max(xs) * 3.5)
+        axes.set_ylim(min(ys) - margin, max(ys) + margin)
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
         return sheet.svg(f"{y_label} against {x_label}")
@@ -76,96 +73,47 @@ def lines(
     x_label: str,
     y_label: str,
     levels: Mapping[str, float] | None = None,
-    log: bool = True,
+    log: Literal["", "x", "xy"] = "x",
+    form: Literal["marked", "plain", "steps"] = "marked",
 ) -> str:
-    """A line a system; dotted levels where something has no place on the axis."""
-    with Sheet(PAGE_WIDTH_INCHES, 3.2) as sheet:
+    """A line a series; dotted levels where something has no place on the axis. log: the logarithmic axes."""
+    with Sheet(3.2) as sheet:
         axes = sheet.axes[0]
-        _lines(axes, found, log=log)
+        _lines(axes, found, log=log, form=form)
         for place, (name, value) in enumerate((levels or {}).items()):
             axes.axhline(value, color=colour(name, place), linestyle=":", linewidth=1.2)
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
-        sheet.legend()
         return sheet.svg(f"{y_label} against {x_label}")
 
 
 def panels(found: Sequence[tuple[str, Mapping[str, Points]]], *, x_label: str) -> str:
     """Lines in panels side by side, each with its own axis."""
-    with Sheet(PAGE_WIDTH_INCHES, 3.2, columns=max(len(found), 1)) as sheet:
+    with Sheet(3.2, columns=max(len(found), 1)) as sheet:
         for axes, (title, several) in zip(sheet.axes, found, strict=True):
-            _lines(axes, several, log=True)
+            _lines(axes, several)
             axes.set_title(title)
             axes.set_xlabel(x_label)
-        sheet.legend(columns=3)
-        return sheet.svg(", ".join(title for title, _ in found))
-
-
-def trends(found: Mapping[str, Points], *, x_label: str, y_label: str) -> str:
-    """A line a series where both axes are logarithmic."""
-    from matplotlib.ticker import LogLocator
-
-    with Sheet(PAGE_WIDTH_INCHES, 3.2) as sheet:
-        axes = sheet.axes[0]
-        for place, (name, points) in enumerate(found.items()):
-            mark = f"-{MARKERS[place % len(MARKERS)]}"
-            axes.plot(*zip(*sorted(points), strict=True), mark, color=colour(name, place), label=name)
-        _plain_logs(axes)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
-        sheet.legend()
-        return sheet.svg(f"{y_label} against {x_label}")
-
-
-def histogram(found: Mapping[str, Points], *, x_label: str, y_label: str) -> str:
-    """A stepped line a series: where each bar begins, and its height."""
-    with Sheet(PAGE_WIDTH_INCHES, 3.0) as sheet:
-        axes = sheet.axes[0]
-        for place, (name, points) in enumerate(found.items()):
-            axes.step(*zip(*points, strict=True), where="post", color=colour(name, place), label=name)
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
-        axes.set_ylim(bottom=0)
-        sheet.legend()
-        return sheet.svg(f"{y_label} by {x_label}")
-
-
-def rank_frequency(found: Mapping[str, Points]) -> str:
-    """A plot of frequency against rank."""
-    with Sheet(PAGE_WIDTH_INCHES, 3.6) as sheet:
-        axes = sheet.axes[0]
-        for place, (name, points) in enumerate(found.items()):
-            axes.plot(*zip(*points, strict=True), color=colour(name, place), label=name)
-        _plain_logs(axes)
-        axes.set_xlabel("rank of the term")
-        axes.set_ylabel("documents that have it")
-        sheet.legend()
-        return sheet.svg("rank and frequency")
+        return sheet.svg(", ".join(title for title, _ in found), legend=3)
 
 
 def shares(rows: Mapping[str, Mapping[str, float]]) -> str:
     """Bars that sum to 1, one a row."""
-    with Sheet(PAGE_WIDTH_INCHES, 0.7 + 0.34 * len(rows)) as sheet:
+    with Sheet(0.7 + 0.34 * len(rows)) as sheet:
         axes = sheet.axes[0]
         names = list(rows)[::-1]
-        kinds = list(next(iter(rows.values())))
         left = [0.0] * len(names)
-        for kind in kinds:
+        for kind in next(iter(rows.values())):
             widths = [rows[name][kind] for name in names]
-            axes.barh(names, widths, left=left, color=KINDS.get(kind, GREY), label=kind, height=0.62)
-            for at, width in enumerate(widths):
-                if width >= 0.06:
-                    middle = left[at] + width / 2
-                    axes.text(middle, at, f"{width:.0%}", ha="center", va="center", fontsize=9, color=PAPER)
+            drawn = axes.barh(names, widths, left=left, color=KINDS.get(kind, GREY), label=kind, height=0.62)
+            labels = [f"{width:.0%}" if width >= 0.06 else "" for width in widths]
+            axes.bar_label(drawn, labels, label_type="center", fontsize=9, color=PAPER)
             left = [start + width for start, width in zip(left, widths, strict=True)]
         axes.set_xlim(0, 1)
         axes.xaxis.set_visible(False)
         axes.grid(visible=False)
         axes.spines[["left", "bottom"]].set_visible(False)
-        _words(axes)
-        sheet.legend()
+        _text_axis(axes)
         return sheet.svg("kinds of concepts")
 
 
@@ -174,13 +122,12 @@ def curves(trials: Sequence[Mapping[str, Any]], at: Sequence[float], *, watched:
     chosen = [trial for trial in trials if trial["watched"] == watched]
     chosen.sort(key=lambda trial: (trial["way"], trial["side"] == "document"))
     scored = "cosine" if watched == "dense" else "share of score"
-    with Sheet(PAGE_WIDTH_INCHES, 4.6, rows=2, columns=len(chosen), share_y=True) as sheet:
+    with Sheet(4.6, rows=2, columns=len(chosen), share_y=True) as sheet:
         for place, trial in enumerate(chosen):
             for row, (name, label) in enumerate((("score", scored), ("place", "1 / rank"))):
                 axes = sheet.axes[row * len(chosen) + place]
                 for order, (shown, ink, style, width) in ORDERS.items():
-                    values = trial["curves"][order][name]
-                    axes.plot(at, values, style, color=ink, linewidth=width, label=shown)
+                    axes.plot(at, trial["curves"][order][name], style, color=ink, linewidth=width, label=shown)
                 axes.set_xlim(0, 1)
                 axes.set_xticks([0, 0.5, 1], ["0", "½", "all"])
                 if row == 0:
@@ -188,7 +135,6 @@ def curves(trials: Sequence[Mapping[str, Any]], at: Sequence[float], *, watched:
                 if place == 0:
                     axes.set_ylabel(label)
         sheet.figure.supxlabel("share of the explanation's concepts", fontsize=10.5, color=MUTED)
-        sheet.legend()
         return sheet.svg(f"curves of {watched}")
 
 
@@ -196,11 +142,9 @@ def dots(outcomes: Sequence[Mapping[str, Any]]) -> str:
     """A test a row and judge: the value with its interval, the control, and chance."""
     judges = list(dict.fromkeys(outcome["judge"] for outcome in outcomes))
     tasks = list(dict.fromkeys(outcome["task"] for outcome in outcomes))
-    with Sheet(PAGE_WIDTH_INCHES, 0.9 + 0.42 * len(tasks), columns=max(len(judges), 1), share_y=True) as sheet:
+    with Sheet(0.9 + 0.42 * len(tasks), columns=max(len(judges), 1), share_y=True) as sheet:
         for axes, judge in zip(sheet.axes, judges, strict=True):
-            for outcome in outcomes:
-                if outcome["judge"] != judge:
-                    continue
+            for outcome in (outcome for outcome in outcomes if outcome["judge"] == judge):
                 y = len(tasks) - 1 - tasks.index(outcome["task"])
                 axes.plot([outcome["low"], outcome["high"]], [y, y], color=BLUE, linewidth=3, alpha=0.35)
                 axes.plot([outcome["value"]], [y], "o", color=BLUE, markersize=7, label="names")
@@ -212,36 +156,28 @@ def dots(outcomes: Sequence[Mapping[str, Any]]) -> str:
             axes.set_yticks(range(len(tasks)), tasks[::-1])
             axes.set_title(f"judge: {judge}")
             axes.grid(axis="y", visible=False)
-            _words(axes)
-        sheet.legend()
+            _text_axis(axes)
         return sheet.svg("tests of names")
 
 
-def _lines(axes: Any, found: Mapping[str, Points], *, log: bool) -> None:
-    ticks = sorted({x for points in found.values() for x, _ in points})
+def _lines(axes: Any, found: Mapping[str, Points], *, log: str = "x", form: str = "marked") -> None:
     for place, (name, points) in enumerate(found.items()):
-        mark = f"-{MARKERS[place % len(MARKERS)]}"
-        axes.plot(*zip(*sorted(points), strict=True), mark, color=colour(name, place), label=name)
-    if log:
-        axes.set_xscale("log")
-        axes.minorticks_off()
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        mark = f"-{MARKERS[place % len(MARKERS)]}" if form == "marked" else "-"
+        drawn = "steps-post" if form == "steps" else "default"
+        axes.plot(*zip(*sorted(points), strict=True), mark, drawstyle=drawn, color=colour(name, place), label=name)
+    _log(axes, log)
+    if form == "steps":
+        axes.set_ylim(bottom=0)
+    elif log != "xy":
+        ticks = sorted({x for points in found.values() for x, _ in points})
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
 
 
-def _plain_log(axes: Any) -> None:
-    """A logarithmic axis with numbers as they are read."""
-    from matplotlib.ticker import FuncFormatter
-
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axes.minorticks_off()
-
-
-def _plain_logs(axes: Any) -> None:
-    """Both axes so."""
-    _plain_log(axes)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(axes.xaxis.get_major_formatter())
+def _log(axes: Any, which: str) -> None:
+    """Logarithmic axes with plain numbers instead of powers."""
+    for name in which:
+        axes.set(**{f"{name}scale": "log"})
+        getattr(axes, f"{name}axis").set_major_formatter(lambda value, _: f"{value:,g}")
     axes.minorticks_off()
 
 
@@ -249,7 +185,7 @@ def _beside(axes: Any, text: str, at: tuple[float, float], *, weight: str) -> No
     axes.annotate(text, at, xytext=(8, 0), textcoords="offset points", va="center", fontsize=9.5, weight=weight)
 
 
-def _words(axes: Any) -> None:
-    """Names on the left are read as text."""
+def _text_axis(axes: Any) -> None:
+    """Names on the left in the colour of text."""
     axes.tick_params(axis="y", labelcolor=INK)
     axes.spines["left"].set_visible(False)

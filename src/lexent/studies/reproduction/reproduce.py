@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,14 +14,16 @@ from time import perf_counter
 from typing import Any
 
 from lexent.artifact import disk_errors, lexent_version
-from lexent.errors import InputError, LexentError, MissingExtraError, NotFoundError
+from lexent.errors import InputError, LexentError, NotFoundError
+from lexent.studies.analyses.table import Table
+from lexent.studies.reproduction.drawing import require_matplotlib
 from lexent.studies.reproduction.page import Part, page
-from lexent.studies.reproduction.papers import PAPERS
+from lexent.studies.reproduction.papers import paper_of
 from lexent.studies.reproduction.section import Section
 from lexent.studies.reproduction.study import Study
 
 Progress = Callable[[str, int, int], None]
-"""Progress a section's title, how many are done, and of how many."""
+"""Called with a section's title, how many are done, and of how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,13 @@ class Outcome:
     """Sections that an earlier run had made."""
     failed: dict[str, str]
     """Section to its error."""
+    tables: tuple[Table, ...]
+    """The tables of all sections."""
 
 
 def every_section(paper: str) -> tuple[Section, ...]:
     """The sections of a paper's report, in order."""
     from lexent.studies.reproduction import (
-        activity,
         adapting,
         codes,
         counts,
@@ -49,25 +52,22 @@ def every_section(paper: str) -> tuple[Section, ...]:
         retrieval,
         token_index,
         token_match,
-        units,
     )
 
     first = ("quality", "limit", "fidelity", "faithfulness", "names")
     found = {
         section.name: section
-        for module in (counts, retrieval, codes, adapting, token_match, losses, token_index, units, latency, activity)
+        for module in (counts, retrieval, codes, adapting, token_match, losses, token_index, latency)
         for section in module.SECTIONS
         if paper in section.papers
     }
-    order = [*(name for name in first if name in found), *(name for name in found if name not in first)]
-    return tuple(found[name] for name in order)
+    order = {name: place for place, name in enumerate(first)} | {"values": len(first) + 1}  # others in between
+    return tuple(found[name] for name in sorted(found, key=lambda name: order.get(name, len(first))))
 
 
 def chosen(paper: str, *, only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Section, ...]:
-    """The sections that are wanted; names that no section has are refused."""
-    if paper not in PAPERS:
-        raise NotFoundError(f'no paper "{paper}"; papers: {", ".join(PAPERS)}')
-    sections = every_section(paper)
+    """The sections to make; names that no section has are refused."""
+    sections = every_section(paper_of(paper).name)
     names = [section.name for section in sections]
     for name in (*only, *skip):
         if name not in names:
@@ -93,8 +93,9 @@ def reproduce(
 
     A section that fails stands in the report with its error, and the others are still made.
     """
-    _require_plots()  # known before the long work
+    require_matplotlib()  # known before the long work
     sections = chosen(study.paper.name, only=only, skip=skip)
+    report = progress or (lambda title, done, total: None)
     place = Path(out)
     target = place if place.suffix == ".html" else place.with_name(f"{place.name}.html")
     work = target.with_suffix(".work")
@@ -105,36 +106,29 @@ def reproduce(
     kept: list[str] = []
     failed: dict[str, str] = {}
     for number, section in enumerate(sections):
-        if progress is not None:
-            progress(section.title, number, len(sections))
+        report(section.title, number, len(sections))
         found, error, old = _result(section, study, work)
-        if old:
-            kept.append(section.name)
         part = Part(section.name, section.title, section.asks, error=error)
         if found is not None:
+            published = study.paper.tables.get(section.name, ())
             try:
-                part = _part(section, study, found)
+                part = replace(part, shown=section.show(found["result"]), reading=section.reading, published=published)
             except Exception as problem:
-                error = _said(problem)
-                part = Part(section.name, section.title, section.asks, error=f"it was measured, but not drawn: {error}")
-        if error:
-            failed[section.name] = error
+                error = _message(problem)
+                part = replace(part, error=f"it was measured, but not drawn: {error}")
+        kept += [section.name] if old else []
+        failed |= {section.name: error} if error else {}
         parts.append(part)
-        data[section.name] = {
-            "title": section.title,
-            "asks": section.asks,
-            "error": error or None,
-            **({} if found is None else {"seconds": found["seconds"], "result": found["result"]}),
-        }
-    if progress is not None:
-        progress("report", len(sections), len(sections))
+        measured = {} if found is None else {"seconds": found["seconds"], "result": found["result"]}
+        data[section.name] = {"title": section.title, "asks": section.asks, "error": error or None, **measured}
+    report("report", len(sections), len(sections))
     date = datetime.now(UTC).date().isoformat()
     head = study.head()
     values = {"lexent": lexent_version(), "date": date, "command": command, **head, "sections": data}
     _write(target.with_suffix(".json"), json.dumps(values, indent=1, ensure_ascii=False) + "\n")
     _write(target, page(head, parts, command=command, date=date, version=lexent_version()))
-    names = tuple(section.name for section in sections)
-    return Outcome(target, target.with_suffix(".json"), names, tuple(kept), failed)
+    tables = tuple(table for part in parts for table in part.tables)
+    return Outcome(target, target.with_suffix(".json"), tuple(data), tuple(kept), failed, tables)
 
 
 def _result(section: Section, study: Study, work: Path) -> tuple[dict[str, Any] | None, str, bool]:
@@ -151,27 +145,13 @@ def _result(section: Section, study: Study, work: Path) -> tuple[dict[str, Any] 
     try:
         result = section.measure(study)
     except Exception as error:
-        return None, _said(error), False
+        return None, _message(error), False
     made = {"key": key, "seconds": round(perf_counter() - start, 3), "result": json.loads(json.dumps(result))}
     _write(path, json.dumps(made, ensure_ascii=False) + "\n")
     return made, "", False
 
 
-def _part(section: Section, study: Study, found: dict[str, Any]) -> Part:
-    result = found["result"]
-    return Part(
-        section.name,
-        section.title,
-        section.asks,
-        tables=tuple(section.tables(result)),
-        figures=tuple((figure.draw(), figure.caption) for figure in section.figures(result)),
-        reading=section.reading,
-        published=study.paper.tables.get(section.name, ()),
-        seconds=found["seconds"],
-    )
-
-
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     text = " ".join(str(error).split())
     return text if isinstance(error, LexentError) else f"{type(error).__name__}: {text}"
 
@@ -185,10 +165,3 @@ def _write(path: Path, text: str) -> None:
             os.replace(beside, path)
         finally:
             beside.unlink(missing_ok=True)
-
-
-def _require_plots() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", extra="report", purpose="a report with plots") from error

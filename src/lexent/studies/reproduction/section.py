@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lexent.studies.analyses.table import Analysis, Table
 from lexent.studies.reproduction.study import Study
@@ -13,33 +13,34 @@ Result = dict[str, Any]
 """What a section measured, as plain values; its tables and plots are made of nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A plot, drawn when the page is."""
+class Figure(NamedTuple):
+    """A plot."""
 
-    draw: Callable[[], str]
-    """Gives SVG."""
+    svg: str
     caption: str
+
+
+def kept_tables(result: Result) -> list[Table]:
+    """The tables that `analysed` put into a result."""
+    return [Table.from_json(table) for table in result["tables"]]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """How one question is answered. What `measure` gives is kept on disk."""
+    """How one question is answered. What `measure` returns is kept on disk."""
 
     name: str
     title: str
     asks: str
     """One sentence: what it asks."""
     measure: Callable[[Study], Result]
-    tables: Callable[[Result], list[Table]] = lambda result: [table_of(table) for table in result["tables"]]
-    figures: Callable[[Result], list[Figure]] = lambda result: []
+    show: Callable[[Result], Sequence[Table | Figure]] = kept_tables
+    """Tables and plots of a result."""
     reading: str = ""
     """How to read it, and what it cannot show."""
     papers: tuple[str, ...] = ("clsr", "latent-terms")
     every: bool = False
     """Whether it measures the other recipes too, beside the paper's."""
-    trains: bool = False
-    """Whether it trains the lexicons that it measures, and needs no other."""
     sizes: tuple[str, ...] = ()
     """Of `Sizes`, those that its result depends on."""
     version: int = 1
@@ -47,7 +48,7 @@ class Section:
 
 
 def analysed(parts: Iterable[Analysis]) -> Result:
-    """What analyses found, as a result."""
+    """The results of analyses as one result."""
     found = list(parts)
     return {
         "parts": [part.to_json() for part in found],
@@ -55,8 +56,6 @@ def analysed(parts: Iterable[Analysis]) -> Result:
     }
 
 
-def table_of(values: dict[str, Any]) -> Table:
-    """A table that was kept as plain values."""
-    return Table(
-        values["title"], tuple(values["head"]), tuple(tuple(row) for row in values["rows"]), values.get("note", "")
-    )
+def first_measure(result: Result) -> str:
+    """The measure that plots show: the first of the rows' values."""
+    return str(next(iter(result["rows"][0]["values"])))

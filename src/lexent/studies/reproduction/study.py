@@ -13,9 +13,10 @@ from lexent.artifact import lexent_version
 from lexent.errors import MismatchError, NotFoundError
 from lexent.evaluation import cache
 from lexent.evaluation.collections import Collection, load
+from lexent.evaluation.dense_maxsim import DenseMaxSim
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import BASELINES, Bench, EncoderLike, Latent, LexiconLike, System, TokenMatch
-from lexent.studies.reproduction.papers import PAPERS, Paper
+from lexent.studies.reproduction.papers import Paper, paper_of
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is looked at where all would take long. What was drawn stands in the report."""
+    """Sizes of the samples, where all would take long. The report states them."""
 
     queries: int = 200
     """Queries whose explanations are tested."""
@@ -77,15 +78,12 @@ class Study:
         measures: tuple[str, ...] = ("nDCG@10", "R@100"),
         split: str | None = None,
         sizes: Sizes | None = None,
-        lexicons: bool = True,
         progress: Progress | None = None,
     ) -> Study:
-        """lexicons: whether the paper's recipes are looked at; sections that train lexicons of their own need none."""
-        if paper not in PAPERS:
-            raise NotFoundError(f'no paper "{paper}"; papers: {", ".join(PAPERS)}')
-        chosen = PAPERS[paper]
+        """The study of a paper, by its name, on a collection."""
+        chosen = paper_of(paper)
         bench = Bench(encoder=encoder, lexicon=lexicon)
-        own = [bench.recipe(name) for name in chosen.recipes] if lexicons else []
+        own = [bench.recipe(name) for name in chosen.recipes]
         loaded = load(collection, split=split)
         return Study(
             paper=chosen,
@@ -113,8 +111,9 @@ class Study:
 
     @property
     def every(self) -> list[System]:
-        """The paper's recipes, the other recipes, and the baselines."""
-        return [*self.systems, *self.others, *(self.bench.system(name) for name in BASELINES)]
+        """The paper's recipes, the other recipes, and the baselines; beside MaxSim over codes that over states."""
+        states = [DenseMaxSim(self.encoder)] if self.matches else []
+        return [*self.own, *self.others, *states, *(self.bench.system(name) for name in BASELINES)]
 
     def key(self, section: str, *, version: int, every: bool = False, sizes: tuple[str, ...] = ()) -> str:
         """A hash over everything that a section's result depends on.

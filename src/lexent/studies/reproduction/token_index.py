@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ import numpy as np
 from lexent.evaluation import latent
 from lexent.pipeline import Pipeline
 from lexent.search.modes import Fast, Mode
-from lexent.studies.analyses.table import Table
+from lexent.studies.analyses.table import Column, Table, measured
 from lexent.studies.reproduction import plots
 from lexent.studies.reproduction.held import packed, quality, speed
-from lexent.studies.reproduction.section import Figure, Result, Section
+from lexent.studies.reproduction.section import Figure, Result, Section, first_measure
 from lexent.studies.reproduction.study import Study
 from lexent.studies.sampling import sampled
 
@@ -34,98 +35,82 @@ MAX_INDEXED_DOCUMENTS = 300
 def _modes(study: Study) -> Result:
     chosen, collection = study.matches[0], study.collection
     found = chosen.scorer(collection, progress=study.progress)
-    asked = chosen.queries(collection, found.document_scorer, progress=study.progress)
+    queries = chosen.queries(collection, found.document_scorer, progress=study.progress)
     modes: dict[str, Mode] = {"exact": "exact"}
     modes |= {f"fast, {most:,} candidates": Fast(candidates=most) for most in CANDIDATES}
-    best = found.top(asked, TIMED_HITS, mode="exact").positions
+    best = found.top(queries, TIMED_HITS, mode="exact").positions.tolist()
+    wanted = [{*positions} - {-1} for positions in best]
     rows = []
     for name, mode in modes.items():
-        there = found.top(asked, TIMED_HITS, mode=mode).positions
-        wanted = (best >= 0).sum()
-        hits = sum(
-            len(set(mine) & set(theirs) - {-1}) for mine, theirs in zip(there.tolist(), best.tolist(), strict=True)
-        )
-        scores = quality(found, asked, collection, measures=study.measures, mode=mode)
-        recall = hits / max(int(wanted), 1)
-        rows.append(
-            {"name": name, "values": scores.means, "recall": recall, **speed(found, asked, k=TIMED_HITS, mode=mode)}
-        )
-    start = perf_counter()
-    for query in asked:
-        found.scores(query)
-    brute = 1000 * (perf_counter() - start) / max(len(asked), 1)
-    return {"rows": rows, "brute_ms": brute, "documents": len(collection.documents), "queries": len(asked)}
+        positions = found.top(queries, TIMED_HITS, mode=mode).positions.tolist()
+        hits = sum(len(there & {*mine}) for there, mine in zip(wanted, positions, strict=True))
+        scores = quality(found, queries, collection, measures=study.measures, mode=mode)
+        recall = hits / max(sum(map(len, wanted)), 1)
+        timed = speed(found, queries, k=TIMED_HITS, mode=mode)
+        rows.append({"name": name, "values": scores.means, "recall": recall, **timed})
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "brute"):
+        for query in queries:
+            found.scores(query)
+    brute = 1000 * seconds["brute"] / max(len(queries), 1)
+    return {"rows": rows, "brute_ms": brute, "documents": len(collection.documents), "queries": len(queries)}
 
 
-def _mode_tables(result: Result) -> list[Table]:
-    measures = tuple(result["rows"][0]["values"])
+def _show_modes(result: Result) -> list[Table]:
     exact = result["rows"][0]["ms"]
-    rows = tuple(
-        (
-            row["name"],
-            f"{row['scored']:,.0f}",
-            f"{row['ms']:.2f}",
-            f"{row['ms_p95']:.2f}",
-            f"{exact / row['ms']:.1f}x" if row["ms"] else "",
-            f"{row['recall']:.3f}",
-            *row["values"].values(),
-        )
-        for row in result["rows"]
-    )
+    columns: list[Column] = [
+        ("search", "name"),
+        ("scored", "{scored:,.0f}"),
+        ("ms", "{ms:.2f}"),
+        ("ms, 95 %", "{ms_p95:.2f}"),
+        ("faster", lambda row: f"{exact / row['ms']:.1f}x" if row["ms"] else ""),
+        (f"recall@{TIMED_HITS}", "{recall:.3f}"),
+        *measured(result["rows"][0]["values"]),
+    ]
     note = (
         f"{result['documents']:,} documents, {result['queries']:,} queries; scored: documents, the mean; ms: the "
         f"median search for {TIMED_HITS} hits on one thread, the query already coded; recall: of the exact "
         f"{TIMED_HITS} best; every document scored, without lists and bounds: {result['brute_ms']:.2f} ms"
     )
-    head = ("search", "scored", "ms", "ms, 95 %", "faster", f"recall@{TIMED_HITS}", *measures)
-    return [Table("exact search (ssr) and fast search (ssr++)", head, rows, note)]
+    return [Table.of("exact search (ssr) and fast search (ssr++)", result["rows"], columns, note)]
 
 
 def _growth(study: Study) -> Result:
-    chosen, collection, rows = study.matches[0], study.collection, []
+    chosen, collection = study.matches[0], study.collection
     pipeline = Pipeline(study.encoder, chosen.lexicon, chosen.recipe)
     store = latent.token_codes(collection.texts, pipeline, progress=study.progress)
     places = {document.id: at for at, document in enumerate(collection.documents)}
+    rows = {}  # relevant documents are always there, so small shares may be alike
     for share in FRACTIONS:
-        some = sampled(
-            collection, documents=max(round(share * len(places)), 1), seed=0, queries=len(collection.queries)
-        )
+        n = max(round(share * len(places)), 1)
+        some = sampled(collection, documents=n, seed=0, queries=len(collection.queries))
         taken = store.take(np.array([places[document.id] for document in some.documents], np.int64))
         found = packed(taken, chosen.lexicon, chosen.recipe)
-        asked = chosen.queries(some, found.document_scorer)
-        scores = quality(found, asked, some, measures=study.measures)
-        timed = {mode: speed(found, asked, k=TIMED_HITS, mode=mode) for mode in ("exact", "fast")}
-        rows.append({"documents": len(some.documents), "values": scores.means, **timed})
-    unique = {
-        row["documents"]: row for row in rows
-    }  # relevant documents are always there, so small shares may be alike
-    return {"rows": list(unique.values())}
+        queries = chosen.queries(some, found.document_scorer)
+        scores = quality(found, queries, some, measures=study.measures)
+        timed = {mode: speed(found, queries, k=TIMED_HITS, mode=mode) for mode in ("exact", "fast")}
+        rows[len(some.documents)] = {"documents": len(some.documents), "values": scores.means, **timed}
+    return {"rows": list(rows.values())}
 
 
-def _growth_tables(result: Result) -> list[Table]:
-    measures = tuple(result["rows"][0]["values"])
-    rows = tuple(
-        (
-            f"{row['documents']:,}",
-            *row["values"].values(),
-            f"{row['exact']['ms']:.2f}",
-            f"{row['exact']['scored']:,.0f}",
-            f"{row['fast']['ms']:.2f}",
-            f"{row['fast']['scored']:,.0f}",
-        )
-        for row in result["rows"]
-    )
-    head = ("documents", *measures, "exact, ms", "scored", "fast, ms", "scored")
+def _show_growth(result: Result) -> list[Table | Figure]:
+    rows, measure = result["rows"], first_measure(result)
+    columns: list[Column] = [
+        ("documents", "{documents:,}"),
+        *measured(rows[0]["values"]),
+        ("exact, ms", "{exact[ms]:.2f}"),
+        ("scored", "{exact[scored]:,.0f}"),
+        ("fast, ms", "{fast[ms]:.2f}"),
+        ("scored", "{fast[scored]:,.0f}"),
+    ]
     note = "parts of the collection; all documents that answer a query are in each, so that only others are added"
-    return [Table("as the collection grows", head, rows, note)]
-
-
-def _growth_figures(result: Result) -> list[Figure]:
-    measure = next(iter(result["rows"][0]["values"]))
-    lines = {mode: [(row["documents"], row[mode]["ms"]) for row in result["rows"]] for mode in ("exact", "fast")}
-    grade = {measure: [(row["documents"], row["values"][measure]) for row in result["rows"]]}
-    draw = partial(plots.panels, [("ms a search", lines), (measure, grade)], x_label="documents")
-    return [Figure(draw, "Latency and quality against the size of the collection")]
+    times = {mode: [(row["documents"], row[mode]["ms"]) for row in rows] for mode in ("exact", "fast")}
+    values = {measure: [(row["documents"], row["values"][measure]) for row in rows]}
+    drawn = plots.panels([("ms a search", times), (measure, values)], x_label="documents")
+    return [
+        Table.of("as the collection grows", rows, columns, note),
+        Figure(drawn, "Latency and quality against the size of the collection"),
+    ]
 
 
 class Memory:
@@ -140,15 +125,13 @@ class Memory:
         self._watch.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stop.set()
         self._watch.join()
 
     @property
     def peak(self) -> float | None:
-        """In MB; None where the system does not say."""
+        """In MB; None where the system does not report it."""
         return None if self.most is None or self.before is None else self.most - self.before
 
     def _look(self) -> None:
@@ -157,12 +140,18 @@ class Memory:
 
     @staticmethod
     def _now() -> float | None:
-        import os
-
         try:
             return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
         except (OSError, ValueError):  # no Linux
             return None
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    """Puts the seconds that the block takes under this name."""
+    start = perf_counter()
+    yield
+    seconds[name] = perf_counter() - start
 
 
 def _building(study: Study) -> Result:
@@ -172,37 +161,30 @@ def _building(study: Study) -> Result:
     most = min(study.sizes.tokens, MAX_INDEXED_DOCUMENTS)
     documents = sampled(study.collection, documents=most, seed=0).documents[:most]
     n_new = max(1, round(len(documents) / 100))
-    given: Any = {"encoder": study.encoder, "lexicon": chosen.lexicon, "recipe": chosen.recipe}
-    list(study.encoder.batches([documents[0].content], kind="document"))  # loaded before it is timed
-    start = perf_counter()
-    rows, width = 0, study.encoder.dim
-    for _, states in study.encoder.batches([document.content for document in documents], kind="document"):
-        rows += len(states.values)
-    encoding = perf_counter() - start
+    texts = [document.content for document in documents]
+    list(study.encoder.batches(texts[:1], kind="document"))  # loaded before it is timed
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "encoding"):
+        rows = sum(len(states.values) for _, states in study.encoder.batches(texts, kind="document"))
     with TemporaryDirectory() as folder:
         place = Path(folder) / "index"
-        with Memory() as memory:
-            start = perf_counter()
+        with Memory() as memory, _timed(seconds, "building"):
+            given: Any = {"encoder": study.encoder, "lexicon": chosen.lexicon, "recipe": chosen.recipe}
             index = Index.build(documents[:-n_new], out=place, **given)
-            building = perf_counter() - start
         sizes = _sizes(place)
-        before = sum(sizes.values())
-        start = perf_counter()
-        index.add(documents[-n_new:])
-        adding = perf_counter() - start
-        grown = sum(_sizes(place).values()) - before
-        start = perf_counter()
-        index.delete([documents[0].id])
-        deleting = perf_counter() - start
-        start = perf_counter()
-        index.compact()
-        compacting = perf_counter() - start
+        with _timed(seconds, "adding"):
+            index.add(documents[-n_new:])
+        grown = sum(_sizes(place).values()) - sum(sizes.values())
+        with _timed(seconds, "deleting"):
+            index.delete([documents[0].id])
+        with _timed(seconds, "compacting"):
+            index.compact()
         index.close()
+    width = study.encoder.dim
     return {
         "documents": len(documents) - n_new,
         "tokens": rows,
-        "seconds": {"building": building, "encoding": encoding, "adding": adding, "deleting": deleting}
-        | {"compacting": compacting},
+        "seconds": seconds,
         "new": n_new,
         "grown": grown,
         "sizes": sizes,
@@ -225,33 +207,31 @@ def _sizes(place: Path) -> dict[str, int]:
     return found
 
 
-def _building_tables(result: Result) -> list[Table]:
+def _show_building(result: Result) -> list[Table]:
     seconds, n, new = result["seconds"], result["documents"], result["new"]
-    shown = [
+    times = (
         ("index them", n, seconds["building"]),
         ("of that, encode", n, seconds["encoding"] * n / (n + new)),
         (f"add {new} (1 %)", new, seconds["adding"]),
         ("delete one", 1, seconds["deleting"]),
         ("compact", n + new - 1, seconds["compacting"]),
-    ]
-    times = tuple((name, count, f"{took:.3f}", f"{1000 * took / count:.2f}") for name, count, took in shown)
-    peak = f"; at most {result['peak_mb']:,.0f} MB more memory than before" if result["peak_mb"] is not None else ""
-    sizes = tuple(
-        (name, f"{size / 2**20:.2f}", f"{size / count / 1024:.2f}")
-        for name, size, count in (
-            *((name, size, n) for name, size in result["sizes"].items()),
-            *((f"for comparison: {name}", size, n + new) for name, size in result["states"].items()),
-        )
     )
+    sizes = [(name, size, n) for name, size in result["sizes"].items()]
+    sizes += [(f"for comparison: {name}", size, n + new) for name, size in result["states"].items()]
+    peak = f"; at most {result['peak_mb']:,.0f} MB more memory than before" if result["peak_mb"] is not None else ""
     return [
         Table(
             f"{n:,} documents of {result['tokens'] / (n + new):,.0f} tokens",
             ("what", "documents", "seconds", "ms a document"),
-            times,
+            tuple((name, count, f"{took:.3f}", f"{1000 * took / count:.2f}") for name, count, took in times),
             f"the rest of indexing is coding and packing; an add writes a segment of its own and touches nothing "
             f"else, {result['grown'] / 1024:,.0f} KB here{peak}",
         ),
-        Table("the index on the disk", ("what", "MB", "KB a document"), sizes),
+        Table(
+            "the index on the disk",
+            ("what", "MB", "KB a document"),
+            tuple((name, f"{size / 2**20:.2f}", f"{size / count / 1024:.2f}") for name, size, count in sizes),
+        ),
     ]
 
 
@@ -261,7 +241,7 @@ SECTIONS = (
         "Exact and fast",
         "How many documents are scored, how long does it take, and what does the fast mode lose?",
         _modes,
-        _mode_tables,
+        _show_modes,
         reading="Exact search leaves documents out by proved bounds and gives what scoring every one gives. The fast "
         "mode is approximate: it scores so many candidates at most, and ends sooner where no more of them is likely to "
         "be among the best.",
@@ -272,8 +252,7 @@ SECTIONS = (
         "Quality and latency against the size of the collection",
         "What does a larger collection cost?",
         _growth,
-        _growth_tables,
-        _growth_figures,
+        _show_growth,
         papers=("ssr",),
     ),
     Section(
@@ -281,7 +260,7 @@ SECTIONS = (
         "Indexing: time, size, memory, updates",
         "What do building an index and adding to it cost?",
         _building,
-        _building_tables,
+        _show_building,
         reading="Nothing is clustered, so nothing is trained before documents can be added. Times are of this machine.",
         papers=("ssr",),
         sizes=("tokens",),
