@@ -56,7 +56,6 @@ def store(tmp_path: Path) -> Documents:
 def test_what_is_written_is_read(store: Documents) -> None:
     assert len(store) == 4
     assert store.at([2, 0]) == [DOCUMENTS[2], DOCUMENTS[0]]
-    assert store.get("ü") == DOCUMENTS[2]
     assert store.ids([3, 0]) == ["d", "a"]
     assert store.some_ids(2) == ["a", "b"]
     assert store.field_names() == ["author.name", "deep.k", "ok", "tags", "year"]
@@ -66,17 +65,12 @@ def test_what_is_written_is_read(store: Documents) -> None:
 
 
 def test_ids_are_found_or_not(store: Documents) -> None:
-    assert store.position("b") == 1
-    assert store.find("d") == 3
-    assert store.find("e") is None
-    assert store.find("\ud800") is None
+    assert store.positions(["b"]) == {"b": 1}
+    assert store.positions(["e"]) == {}
     assert store.positions(["d", "nobody", "a", "a", "\ud800"]) == {"a": 0, "d": 3}
     assert store.positions([]) == {}
-    for missing in ("e", "\ud800"):
-        with pytest.raises(NotFoundError, match='among 4; ids look like "a", "b", "ü"'):
-            store.position(missing)
-        with pytest.raises(NotFoundError, match="no document"):
-            store.get(missing)
+    with pytest.raises(NotFoundError, match="no document"):
+        store.at([4])
 
 
 def test_many_ids_at_once(tmp_path: Path) -> None:
@@ -90,7 +84,7 @@ def test_an_empty_store(tmp_path: Path) -> None:
     assert len(store) == 0
     assert store.matching(Filter.of({"a": 1})).shape == (0,)
     assert store.field_names() == store.some_ids() == []
-    assert store.find("a") is None
+    assert store.positions(["a"]) == {}
 
 
 def test_documents_in_several_calls(tmp_path: Path) -> None:
@@ -132,7 +126,7 @@ def test_only_the_last_masks_are_remembered(tmp_path: Path, monkeypatch: pytest.
     again = store.matching(Filter.of({"n": 0}))
     assert again is not first
     np.testing.assert_array_equal(again, first)
-    assert len(store._fields._masks) == 4
+    assert len(store._masks) == 4
 
 
 def test_many_threads_read_and_filter(tmp_path: Path) -> None:

@@ -196,7 +196,8 @@ class ArrayWriter:
 
     def abandon(self) -> None:
         """Close the file without finishing it."""
-        self._file.close()
+        with suppress(OSError):  # a full disk refuses what is still buffered
+            self._file.close()
 
     def close(self) -> None:
         """Writes the header and waits until all is on the disk."""
@@ -247,7 +248,7 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def write_error(path: Path, code: int | None, detail: str) -> WriteError:
-    """The error for an errno met while writing `path`, which may lie in the folder beside the one asked for."""
+    """The error for an errno met while writing `path`, which may lie in the folder beside the requested one."""
     target = _target_of(path)
     other = f"give another folder, for example ~/{target.name}"
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -318,7 +319,7 @@ def _siblings(path: Path) -> list[Path]:
 
 
 def _target_of(path: Path) -> Path:
-    """The folder that was asked for, where `path` is or lies in its sibling."""
+    """The requested folder, where `path` is or lies in its sibling."""
     for part in (path, *path.parents):
         match = _SIBLING.fullmatch(part.name)
         if match:
@@ -327,7 +328,7 @@ def _target_of(path: Path) -> Path:
 
 
 def _in_use(sibling: Path) -> bool:
-    """Whether the run that made it still lives."""
+    """Whether the process that made it is still running."""
     match = _SIBLING.fullmatch(sibling.name)
     assert match
     pid = int(match["pid"])
@@ -337,10 +338,8 @@ def _in_use(sibling: Path) -> bool:
         return True
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True
 
 

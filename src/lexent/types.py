@@ -124,12 +124,6 @@ class SparseVectors:
         part = slice(self.offsets[vector], self.offsets[vector + 1])
         return self.ids[part], self.values[part]
 
-    def sums(self) -> NDArray[np.float32]:
-        """float32[n_vectors]: the L1 length of each vector."""
-        totals: NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(self.values, dtype=np.float64)])
-        lengths: NDArray[np.float32] = (totals[self.offsets[1:]] - totals[self.offsets[:-1]]).astype(np.float32)
-        return lengths
-
     def to_scipy(self) -> csr_matrix:
         """The vectors as a SciPy matrix."""
         from scipy.sparse import csr_matrix

@@ -14,12 +14,11 @@ from typing import Any, cast
 import numpy as np
 
 from lexent import arguments
+from lexent.corpus import readers
 from lexent.corpus.columns import Columns, choose
 from lexent.corpus.field_types import FieldType, converted, infer
 from lexent.corpus.file_lists import files_of, names_file
-from lexent.corpus.folder import SUFFIXES, file_table, folder_table
-from lexent.corpus.readers import csv_table, json_table, parquet_table, tsv_table
-from lexent.corpus.table import Row, Table
+from lexent.corpus.readers import Row, Table
 from lexent.errors import InputError, NotFoundError
 from lexent.types import ConvertedCells, Document
 
@@ -32,6 +31,14 @@ BEIR_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 
 METADATA = "metadata"
 """The key whose mapping holds further fields."""
+
+_READERS = {
+    **dict.fromkeys((".jsonl", ".json", ".ndjson"), readers.json_table),
+    **dict.fromkeys(readers.PROSE_SUFFIXES, readers.file_table),
+    ".csv": readers.csv_table,
+    ".tsv": readers.tsv_table,
+}
+"""By the suffix of a file, before .gz. Parquet files are never gzipped."""
 
 Source = str | Path | Iterable[Document | Mapping[str, Any] | str | Path]
 
@@ -74,17 +81,14 @@ class Corpus:
 
     def count(self) -> int | None:
         """How many documents there are; None when only reading everything would tell."""
-        return self._count
-
-    @cached_property
-    def _count(self) -> int | None:
         return self.table.count()
 
     @property
     def description(self) -> str:
         """One line for people: how many rows, and which columns are used."""
         unit = {"file": "file", "item": "item"}.get(self.table.unit, "row")
-        size = "" if self._count is None else f"{self._count:,} {unit}{'' if self._count == 1 else 's'}; "
+        count = self.count()
+        size = "" if count is None else f"{count:,} {unit}{'' if count == 1 else 's'}; "
         if self.columns:
             types = ", ".join(f"{field} ({kind})" for field, kind in self.field_types.items())
             return f"{size}{self.columns.description}{f'; fields: {types}' if types else ''}"
@@ -154,28 +158,38 @@ def read(source: Source, *, text: str | None = None, title: str | None = None, i
     types, by the rule of `lexent.corpus.field_types`. A row with neither title nor text is an error, except in a BEIR
     corpus.jsonl, where every document counts.
     """
-    for option, given in (("text", text), ("title", title), ("id", id)):
+    columns = {"text": text, "title": title, "id": id}
+    for option, given in columns.items():
         arguments.text_or_none(option, given)
     if arguments.is_path(source):
         table = _path_table(arguments.path("source", source))
     else:
-        items, name = _checked_items(source), f"the given {type(source).__name__}"
+        items, name = cast(Any, source), f"the given {type(source).__name__}"
+        if (
+            isinstance(items, Mapping | bytes | bytearray)
+            or hasattr(items, "columns")
+            or not isinstance(items, Iterable)
+        ):
+            raise InputError(
+                f"{name} is no corpus; give a path, or an iterable of documents, dicts or "
+                f'strings (of a data frame: frame.to_dict("records"))'
+            )
         held = list(items if isinstance(items, Sequence) else islice(items, SAMPLED_ROWS))
         if files_of(held, name) is not None:
             every = [*held, *items] if isinstance(items, Iterator) else list(items)
-            return _files_corpus(files_of(every, name) or [], name, text=text, title=title, id=id)
+            return _files_corpus(files_of(every, name) or [], name, columns)
         table = _items_table(items, held, name)
     sample = [row for _, row in islice(table.rows(), SAMPLED_ROWS)]
     if not sample:
         raise InputError(f"{table.name} holds no documents; give a source with at least one: {FORMATS}")
     mappings = [row for row in sample if not isinstance(row, Document)]
     if not mappings:
-        for option, given in (("text", text), ("title", title), ("id", id)):
+        for option, given in columns.items():
             if given:
                 raise InputError(f'{table.name} has no columns, so --{option} "{given}" names nothing; leave it out')
         return Corpus(table, None)
-    columns = choose(mappings, name=table.name, text=text, title=title, id=id)
-    return Corpus(table, columns, empty=Path(table.name).name in BEIR_NAMES)
+    chosen = choose(mappings, name=table.name, text=text, title=title, id=id)
+    return Corpus(table, chosen, empty=Path(table.name).name in BEIR_NAMES)
 
 
 def _path_table(path: Path) -> Table:
@@ -183,31 +197,22 @@ def _path_table(path: Path) -> Table:
         raise NotFoundError(f"no such file or folder: {path}; a corpus is {FORMATS}")
     if path.is_dir():
         beir = next((path / name for name in BEIR_NAMES if (path / name).exists()), None)
-        return json_table(beir) if beir else folder_table(path)
+        return readers.json_table(beir) if beir else readers.folder_table(path)
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    if ending in (".jsonl", ".json", ".ndjson"):
-        return json_table(path)
-    if ending == ".csv":
-        return csv_table(path)
-    if ending == ".tsv":
-        return tsv_table(path)
-    if path.suffix.lower() == ".parquet":
-        return parquet_table(path)
-    if ending in SUFFIXES:
-        return file_table(path)
+    reader = readers.parquet_table if path.suffix.lower() == ".parquet" else _READERS.get(ending)
+    if reader is not None:
+        return reader(path)
     raise InputError(f'{path}: cannot read a "{path.suffix or path.name}" file; a corpus is {FORMATS}')
 
 
-def _files_corpus(paths: Sequence[Path], name: str, *, text: str | None, title: str | None, id: str | None) -> Corpus:
+def _files_corpus(paths: Sequence[Path], name: str, columns: Mapping[str, str | None]) -> Corpus:
     """Files and folders as one corpus.
 
     Rows without an id are numbered through all files, from 0; a prose file's id is its path below the folder that all
     of them are in.
     """
     root = Path(os.path.commonpath([path.absolute().parent for path in paths]))
-    parts = [
-        (path.absolute().relative_to(root).as_posix(), read(path, text=text, title=title, id=id)) for path in paths
-    ]
+    parts = [(path.absolute().relative_to(root).as_posix(), read(path, **columns)) for path in paths]
 
     def rows() -> Iterator[tuple[int, Row]]:
         number = 0
@@ -225,15 +230,6 @@ def _files_corpus(paths: Sequence[Path], name: str, *, text: str | None, title: 
         return None if None in counts else sum(one or 0 for one in counts)
 
     return Corpus(Table(name, "document", rows, count), None, empty=any(corpus.empty for _, corpus in parts))
-
-
-def _checked_items(items: Any) -> Iterable[Any]:
-    if isinstance(items, Mapping | bytes | bytearray) or hasattr(items, "columns") or not isinstance(items, Iterable):
-        raise InputError(
-            f"the given {type(items).__name__} is no corpus; give a path, or an iterable of documents, dicts or "
-            f'strings (of a data frame: frame.to_dict("records"))'
-        )
-    return items
 
 
 def _items_table(items: Iterable[Any], held: list[Any], name: str) -> Table:

@@ -64,10 +64,6 @@ def _number(cell: str) -> int | float | None:
     return value if math.isfinite(value) else None
 
 
-def _boolean(cell: str) -> bool | None:
-    return {"true": True, "false": False}.get(cell.lower())
-
-
 def _date(cell: str) -> str | None:
     moment = _moment(cell)
     if moment is None or moment.tzinfo is not None:
@@ -98,7 +94,7 @@ def _moment(cell: str) -> datetime | None:
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "integer": _integer,
     "number": _number,
-    "boolean": _boolean,
+    "boolean": lambda cell: {"true": True, "false": False}.get(cell.lower()),
     "date": _date,
     "time": _time,
 }

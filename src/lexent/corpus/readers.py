@@ -1,20 +1,49 @@
-"""One reader a file format: JSON lines, JSON arrays, CSV, TSV and Parquet, each to a Table."""
+"""One reader a file format: JSON lines, JSON arrays, CSV, TSV, Parquet and prose, each to a Table of numbered rows."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from lexent.corpus.lines import decoded, lines, opened, raw_lines, show_line
-from lexent.corpus.table import Row, Table
 from lexent.errors import InputError, MissingExtraError
+from lexent.types import Document
 
 COUNT_LIMIT = 100_000_000
 """Files of more bytes than this are not read once more only to count their rows."""
+PROSE_SUFFIXES = (".txt", ".md")
+_HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*")
+Row = Mapping[str, Any] | Document
+"""A row with named columns; sources that know what they hold give Documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A source of rows. `rows` starts again from the first one each time it is called."""
+
+    name: str
+    """What messages call it: mostly a path."""
+    unit: str
+    """What a row is there: line, row, item or file."""
+    rows: Callable[[], Iterator[tuple[int, Row]]]
+    """The rows, each with its number in the source."""
+    count: Callable[[], int | None]
+    """How many rows there are; None where only a full pass over something large would tell."""
+    cells_are_text: bool = False
+    """Whether the source has no types of its own (CSV, TSV): they are inferred from all values of a column."""
+
+    def where(self, number: int) -> str:
+        """How a message names one row."""
+        return f"{self.name}, {self.unit} {number}"
 
 
 def json_table(path: Path) -> Table:
@@ -82,7 +111,65 @@ def parquet_table(path: Path) -> Table:
     return Table(name=str(path), unit="row", rows=rows, count=lambda: size)
 
 
+def folder_table(folder: Path) -> Table:
+    """Every .txt and .md file below the folder, by path; hidden files and folders are left out."""
+    paths = prose_paths(folder)
+    if not paths:
+        others = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+        shown = ", ".join(others[:8]) + (", …" if len(others) > 8 else "")
+        raise InputError(
+            f"{folder} holds no corpus.jsonl, no .txt and no .md file" + (f"; it holds: {shown}" if others else "")
+            + "; give a folder that does, or one file: .jsonl, .csv, .tsv, .parquet"
+        )  # fmt: skip
+
+    def rows() -> Iterator[tuple[int, Row]]:
+        for number, path in enumerate(paths, 1):
+            yield number, prose_document(path, id=path.relative_to(folder).as_posix())
+
+    return Table(name=str(folder), unit="file", rows=rows, count=lambda: len(paths))
+
+
+def file_table(path: Path) -> Table:
+    """One .txt or .md file as one document."""
+
+    def rows() -> Iterator[tuple[int, Row]]:
+        yield 1, prose_document(path, id=path.name)
+
+    return Table(name=str(path), unit="file", rows=rows, count=lambda: 1)
+
+
+def prose_paths(folder: Path) -> list[Path]:
+    """The .txt and .md files below a folder, sorted; hidden folders are left out."""
+    found = []
+    for root, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [
+            Path(root, name) for name in names if name.lower().endswith(PROSE_SUFFIXES) and not name.startswith(".")
+        ]
+    return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+
+
+def prose_document(path: Path, *, id: str) -> Document:
+    """The file's text. The title is the first Markdown heading, else the file's name without its ending."""
+    text = "".join(line for _, line in lines(path)).replace("\r\n", "\n").strip()
+    name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    title = name.stem
+    if name.suffix.lower() == ".md":
+        fenced = False
+        for place, line in enumerate(text.split("\n")):
+            if line.startswith(("```", "~~~")):
+                fenced = not fenced
+            heading = None if fenced else _HEADING.fullmatch(line)
+            if heading and heading.group(1):
+                title = heading.group(1)
+                if place == 0:  # the title is encoded with the text: do not count the heading twice
+                    text = text[len(line) :].strip()
+                break
+    return Document(id=id, text=text, title=title)
+
+
 def _table(path: Path, unit: str, rows: Any, *, cells_are_text: bool = False) -> Table:
+    @cache
     def count() -> int | None:
         return sum(1 for _ in rows()) if path.stat().st_size <= COUNT_LIMIT else None
 
@@ -113,7 +200,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Row]]:
     source = (line for _, line in lines(path))
     first = next(source, "")
     separator = ";" if "," not in first and ";" in first else ","
-    reader = csv.reader(_chain(first, source), delimiter=separator, strict=True)
+    reader = csv.reader(chain(filter(None, [first]), source), delimiter=separator, strict=True)
     try:
         header = _header(next(reader, []), path)
         start = reader.line_num + 1
@@ -126,12 +213,6 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Row]]:
             f"{path}, line {max(1, reader.line_num)}: broken CSV ({error}); a field with quotes is written "
             f'"like ""this"""; to see the line: {show_line(path, max(1, reader.line_num))}'
         ) from error
-
-
-def _chain(first: str, rest: Iterable[str]) -> Iterator[str]:
-    if first:
-        yield first
-    yield from rest
 
 
 def _tsv_rows(path: Path) -> Iterator[tuple[int, Row]]:

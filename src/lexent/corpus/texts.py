@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lexent.corpus.corpus import Corpus, read
-from lexent.corpus.folder import prose_paths
 from lexent.corpus.lines import lines
+from lexent.corpus.readers import prose_paths
 from lexent.errors import InputError
 
 PIECE_CHARS = 1000

@@ -105,31 +105,22 @@ def material_of(
     documents: list[Document], pipeline: Pipeline, *, extras: Sequence[str] = (), progress: Progress | None = None
 ) -> EncodedDocuments:
     """What the index keeps of documents: the codes of their latents, of their tokens, their vectors."""
-    size, recipe = pipeline.lexicon.size, pipeline.recipe
+    size, by_token = pipeline.lexicon.size, pipeline.recipe.match == "maxsim"
     vectors: list[NDArray[np.float32]] = []
+    stores: ForwardIndex = {}
 
-    def with_vectors(batch: Coded) -> Coded:
+    def kept(batch: Coded) -> Any:
         if batch.whole is not None:
             vectors.append(batch.whole.numpy())
-        return batch
-
-    def pooled(batch: Coded) -> SparseVectors:
-        return pipeline.pooled(with_vectors(batch).codes)
-
-    def tokens(batch: Coded) -> TokenStore:
-        return TokenStore.of(with_vectors(batch).codes, size=size)
+        return TokenStore.of(batch.codes, size=size) if by_token else pipeline.pooled(batch.codes)
 
     texts = [document.content for document in documents]
-    options: Any = {"kind": "document", "vectors": "dense" in extras, "progress": progress}
-    stores: ForwardIndex = {}
-    if recipe.match == "maxsim":
-        parts, order = pipeline.collect(texts, tokens, **options)
-        store = TokenStore.concatenate(parts).take(order)
-        stores[store.name] = store
+    parts, order = pipeline.collect(texts, kept, kind="document", vectors="dense" in extras, progress=progress)
+    if by_token:
+        stores[TokenStore.name] = store = TokenStore.concatenate(parts).take(order)
         codes = store.maxima(size=size)
     else:
-        found, order = pipeline.collect(texts, pooled, **options)
-        codes = Codes.of(SparseVectors.concatenate(found, size=size).take(order), recipe)
+        codes = Codes.of(SparseVectors.concatenate(parts, size=size).take(order), pipeline.recipe)
     if vectors:
         stores[DenseStore.name] = DenseStore.of(np.concatenate(vectors)[order])
     return EncodedDocuments(codes, stores)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import orjson
@@ -16,15 +14,11 @@ from numpy.typing import NDArray
 
 from lexent import arguments
 from lexent.artifact import write_error
-from lexent.errors import ArtifactError, InputError, NotFoundError
-from lexent.indexing.field_index import FieldReader, FieldWriter, batches
-from lexent.indexing.filters import FieldKind, Filter
+from lexent.errors import InputError, NotFoundError
+from lexent.indexing.field_index import FieldReader, FieldWriter, StoreConnection, batches
 from lexent.types import Document
 
 FILE = "documents.sqlite"
-UNREADABLE = (sqlite3.DatabaseError, ValueError)
-"""What a damaged file raises; a ValueError where text or JSON is, or where SQLite's own complaint quotes such bytes."""
-
 _SCHEMA = """
 CREATE TABLE documents (
     position INTEGER PRIMARY KEY,
@@ -104,12 +98,8 @@ class DocumentWriter:
         assert positions.max() < len(source)
         starts = np.flatnonzero(np.diff(positions, prepend=positions[0] - 2) != 1)  # of runs without a gap
         stops = np.append(starts[1:], len(positions))
-        runs = zip(
-            (self.count + starts - positions[starts]).tolist(),
-            positions[starts].tolist(),
-            positions[stops - 1].tolist(),
-            strict=True,
-        )
+        firsts, lasts = positions[starts], positions[stops - 1]
+        runs = np.stack([self.count + starts - firsts, firsts, lasts], axis=1).tolist()
         target = np.full(len(source), -1, dtype=np.int64)
         target[positions] = np.arange(self.count, self.count + len(positions))
         with self._attached(source), self._transaction():
@@ -141,11 +131,10 @@ class DocumentWriter:
         with _disk_errors(self._path):
             self._connection.execute("ATTACH ? AS source", (source.uri,))
         try:
-            yield
-        except UNREADABLE as error:  # what the disk says while we write is a WriteError by now
-            raise source.damaged(error) from error
+            with source.damage():  # what the disk says while we write is a WriteError by now
+                yield
         finally:
-            with suppress(sqlite3.OperationalError):  # still being read where that failed; the first error is told
+            with suppress(sqlite3.OperationalError):  # still being read where that failed; the first error counts
                 self._connection.execute("DETACH source")
 
     def _row(self, position: int, document: Document) -> tuple[int, str, str, str, str]:
@@ -177,59 +166,40 @@ class DocumentWriter:
         raise AssertionError("SQLite refused rows that are all new")
 
 
-class Documents:
+class Documents(FieldReader):
     """The documents of an index, to be read from any thread."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = (folder / FILE).absolute()
-        self._lock = threading.Lock()
-        try:
-            self._connection = self._connect()
-            last = self._connection.execute("SELECT max(position) FROM documents").fetchone()[0]
+        path = (folder / FILE).absolute()
+        self._texts = StoreConnection(path)
+        with self._texts.damage():
+            last = self._texts.read("SELECT max(position) FROM documents")[0][0]
             self._count = 0 if last is None else int(last) + 1  # positions have no gaps; counting would read all
-            # Another connection: a broad filter takes a while, and documents can be read meanwhile.
-            self._fields = FieldReader(self._connect(), self._count)
-        except UNREADABLE as error:
-            raise self.damaged(error) from error
+        # Another connection for fields: a broad filter takes a while, and documents can be read meanwhile.
+        super().__init__(StoreConnection(path), self._count)
 
     def __len__(self) -> int:
         return self._count
 
     @property
     def uri(self) -> str:
-        """The file, for SQLite. Immutable, as it never changes: no lock files are needed, also on a read-only disk."""
-        return f"{self._path.as_uri()}?mode=ro&immutable=1"
+        """The file, for SQLite."""
+        return self._texts.uri
 
     def close(self) -> None:
         """Close the connections."""
-        with self._lock:
-            self._connection.close()
+        self._texts.close()
         self._fields.close()
 
     def __del__(self) -> None:
-        # A reader that follows a living index drops old stores one after the other. SQLite's connections stand in a
+        # A reader that follows a changing index drops old stores one after the other. SQLite's connections stand in a
         # circle of references, and would keep their files open until the garbage collector comes round.
         with suppress(AttributeError, sqlite3.Error):  # it may never have been opened
             self.close()
 
     def at(self, positions: Sequence[int]) -> list[Document]:
         """The documents at these positions, in that order."""
-        return [self._document("position", int(position)) for position in positions]
-
-    def get(self, id: str) -> Document:
-        """The document of that id."""
-        return self._document("id", id)
-
-    def position(self, id: str) -> int:
-        """Where the document of that id stands."""
-        found = self.find(id)
-        if found is None:
-            raise self._unknown(id)
-        return found
-
-    def find(self, id: str) -> int | None:
-        """Where the document of that id stands; None where there is none."""
-        return self.positions([id]).get(id)
+        return [self._document(int(position)) for position in positions]
 
     def positions(self, ids: Sequence[str]) -> dict[str, int]:
         """Where the documents of these ids stand; ids that are not here are left out."""
@@ -238,73 +208,29 @@ class Documents:
         for start in range(0, len(wanted), _IDS_PER_QUERY):
             batch = wanted[start : start + _IDS_PER_QUERY]
             marks = ", ".join("?" * len(batch))
-            found.update(self._read(f"SELECT id, position FROM documents WHERE id IN ({marks})", tuple(batch)))
+            found.update(self._texts.read(f"SELECT id, position FROM documents WHERE id IN ({marks})", *batch))
         return found
 
     def some_ids(self, n: int = 3) -> list[str]:
         """The first ids, to show what they look like."""
-        return [str(row[0]) for row in self._read("SELECT id FROM documents ORDER BY position LIMIT ?", (n,))]
-
-    def matching(self, where: Filter) -> NDArray[np.bool_]:
-        """bool[len(self)], read-only: which documents the filter holds for. The last filters are remembered."""
-        with self._damage():
-            return self._fields.matching(where)
-
-    def field_names(self) -> list[str]:
-        """The fields that any document has; a field within a field is "author.name"."""
-        with self._damage():
-            return self._fields.names()
-
-    def field_kinds(self, name: str) -> frozenset[FieldKind]:
-        """The kinds of value a field has here: number, text, boolean; none where no document has it."""
-        with self._damage():
-            return self._fields.kinds(name)
-
-    def has_other_text(self, name: str) -> bool:
-        """Whether a field has texts here that are no dates; empty ones do not count."""
-        with self._damage():
-            return self._fields.has_other_text(name)
+        return [str(row[0]) for row in self._texts.read("SELECT id FROM documents ORDER BY position LIMIT ?", n)]
 
     def ids(self, positions: Sequence[int]) -> list[str]:
         """The ids at these positions, without their texts."""
         query = "SELECT id FROM documents WHERE position = ?"
-        return [str(self._read(query, (int(position),))[0][0]) for position in positions]
+        return [str(self._texts.read(query, int(position))[0][0]) for position in positions]
 
-    def damaged(self, error: Exception) -> ArtifactError:
-        """What to say when SQLite cannot read the file."""
-        folder = self._path.parent
-        return ArtifactError(
-            f'"{folder}" is damaged: {FILE} cannot be read ({error}); '
-            f"build the index again: lexent index CORPUS --out {folder} --overwrite"
-        )
+    def damage(self) -> AbstractContextManager[None]:
+        """Turns what is raised while the file is read into an ArtifactError."""
+        return self._texts.damage()
 
-    def _document(self, column: str, key: int | str) -> Document:
-        known = isinstance(key, int) or _is_unicode(key)
-        query = f"SELECT id, text, title, metadata FROM documents WHERE {column} = ?"
-        rows = self._read(query, (key,)) if known else []
+    def _document(self, position: int) -> Document:
+        rows = self._texts.read("SELECT id, text, title, metadata FROM documents WHERE position = ?", position)
         if not rows:
-            raise self._unknown(key)
+            raise NotFoundError(f"no document at position {position} among {len(self)}")
         id, text, title, metadata = rows[0]
-        with self._damage():
+        with self._texts.damage():
             return Document(id=id, text=text, title=title, metadata=orjson.loads(metadata))
-
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.uri, uri=True, check_same_thread=False)
-
-    def _read(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._lock, self._damage():
-            return self._connection.execute(query, values).fetchall()
-
-    @contextmanager
-    def _damage(self) -> Iterator[None]:
-        try:
-            yield
-        except UNREADABLE as error:
-            raise self.damaged(error) from error
-
-    def _unknown(self, key: int | str) -> NotFoundError:
-        some = ", ".join(f'"{id}"' for id in self.some_ids())
-        return NotFoundError(f'no document "{key}" among {len(self)}; ids look like {some}')
 
 
 def _is_unicode(text: str) -> bool:

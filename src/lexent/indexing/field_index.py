@@ -7,13 +7,19 @@ import sys
 import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lexent.bounded_cache import BoundedCache
-from lexent.indexing.filters import KINDS, FieldKind, Filter, Match, Node, Span, Stored, stored
+from lexent.errors import ArtifactError
+from lexent.indexing.filters import KINDS, FieldKind, Filter, Match, Node, Span, Stored, mask, stored
+
+UNREADABLE = (sqlite3.DatabaseError, ValueError)
+"""What a damaged file raises; a ValueError where text or JSON is, or where SQLite's own complaint quotes such bytes."""
 
 SCHEMA = """
 CREATE TABLE names (field INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -120,68 +126,88 @@ def _rows(field: int, lists: Mapping[Stored, array[int]]) -> Iterator[tuple[int,
                 yield field, value, first, part.tobytes()
 
 
+class StoreConnection:
+    """A connection to the SQLite file of a store that no longer changes, for any thread. A damaged file is named."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.uri = f"{path.as_uri()}?mode=ro&immutable=1"
+        """The file, for SQLite. Immutable, as it never changes: no lock files are needed, also on a read-only disk."""
+        self.lock = threading.RLock()
+        with self.damage():
+            self._connection = sqlite3.connect(self.uri, uri=True, check_same_thread=False)
+
+    def read(self, query: str, *values: Stored) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        with self.lock, self.damage():
+            return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def damage(self) -> Iterator[None]:
+        """Turns what is raised while the file is read into an ArtifactError."""
+        try:
+            yield
+        except UNREADABLE as error:
+            folder = self._path.parent
+            raise ArtifactError(
+                f'"{folder}" is damaged: {self._path.name} cannot be read ({error}); '
+                f"build the index again: lexent index CORPUS --out {folder} --overwrite"
+            ) from error
+
+    def close(self) -> None:
+        """Closes the connection."""
+        with self.lock:
+            self._connection.close()
+
+
 class FieldReader:
     """Answers filters over the fields of a store that no longer changes. To be used from any thread."""
 
-    def __init__(self, connection: sqlite3.Connection, size: int) -> None:
-        self._connection, self._size = connection, size
-        self._reading = threading.Lock()
+    def __init__(self, connection: StoreConnection, size: int) -> None:
+        self._fields, self._size = connection, size
         capacity = min(256, max(4, MASK_BYTES // max(1, size)))
         self._other_text: dict[str, bool] = {}
         self._masks: BoundedCache[Filter | Node, NDArray[np.bool_]] = BoundedCache(capacity)
 
-    def close(self) -> None:
-        """Close the connection."""
-        with self._reading:
-            self._connection.close()
-
     def matching(self, where: Filter) -> NDArray[np.bool_]:
         """bool[size], read-only: where the filter holds. Remembered, as are its parts."""
-        return self._masks.get_or_make(where, lambda: _read_only(where.mask(self._size, self._match)))
+        return self._masks.get_or_make(where, lambda: _read_only(mask(where.root, self._size, self._match)))
 
-    def names(self) -> list[str]:
-        """The names of all fields."""
-        with self._reading:
-            return [str(row[0]) for row in self._connection.execute("SELECT name FROM names ORDER BY name")]
+    def field_names(self) -> list[str]:
+        """The fields that any document has; a field within a field is "author.name"."""
+        return [str(name) for (name,) in self._fields.read("SELECT name FROM names ORDER BY name")]
 
-    def kinds(self, name: str) -> frozenset[FieldKind]:
-        """The kinds of value that a field has; none where no document has it."""
-        with self._reading:
-            return frozenset(
-                kind for kind, spans in KINDS.items() if any(self._select(name, span, limit=1) for span in spans)
-            )
+    def field_kinds(self, name: str) -> frozenset[FieldKind]:
+        """The kinds of value that a field has: number, text, boolean; none where no document has it."""
+        return frozenset(
+            kind for kind, spans in KINDS.items() if any(self._select(name, span, limit=1) for span in spans)
+        )
 
     def has_other_text(self, name: str) -> bool:
         """Whether a field has texts that are no dates; empty ones do not count. Found once for each field."""
-        with self._reading:
-            if name not in self._other_text:
-                found = self._connection.execute(_OTHER_TEXT, (name,)).fetchone()
-                self._other_text[name] = found is not None
-            return self._other_text[name]
+        if name not in self._other_text:
+            self._other_text[name] = bool(self._fields.read(_OTHER_TEXT, name))
+        return self._other_text[name]
 
     def _match(self, match: Match) -> NDArray[np.bool_]:
         found = self._masks.get(match)
         if found is not None:
             return found
-        with self._reading:  # another thread may have looked it up meanwhile
+        with self._fields.lock:  # another thread may have looked it up meanwhile
             return self._masks.get_or_make(match, lambda: self._looked_up(match))
 
     def _looked_up(self, match: Match) -> NDArray[np.bool_]:
-        mask = np.zeros(self._size, dtype=np.bool_)
+        found = np.zeros(self._size, dtype=np.bool_)
         for span in match.spans:
-            mask[np.frombuffer(b"".join(self._select(match.field, span)), "<u4")] = True
-        return _read_only(mask)
+            found[np.frombuffer(b"".join(self._select(match.field, span)), "<u4")] = True
+        return _read_only(found)
 
     def _select(self, name: str, span: Span, *, limit: int = -1) -> list[bytes]:
-        conditions, values = [_OF_FIELD], [name]  # type: tuple[list[str], list[Stored]]
-        if span.low is not None:
-            conditions.append("value > ?" if span.low_open else "value >= ?")
-            values.append(span.low)
-        if span.high is not None:
-            conditions.append("value < ?" if span.high_open else "value <= ?")
-            values.append(span.high)
-        query = f"SELECT positions FROM fields WHERE {' AND '.join(conditions)} LIMIT ?"
-        return [row[0] for row in self._connection.execute(query, (*values, limit))]
+        low, high = ">" if span.low_open else ">=", "<" if span.high_open else "<="
+        ends = [(sign, end) for sign, end in ((low, span.low), (high, span.high)) if end is not None]
+        conditions = "".join(f" AND value {sign} ?" for sign, _ in ends)
+        query = f"SELECT positions FROM fields WHERE {_OF_FIELD}{conditions} LIMIT ?"
+        return [row[0] for row in self._fields.read(query, name, *(end for _, end in ends), limit)]
 
 
 def _read_only(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -16,7 +16,6 @@ dates, it keeps its spelling, too.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -26,12 +25,11 @@ import numpy as np
 import orjson
 
 from lexent import arguments
+from lexent.corpus import field_types
 from lexent.errors import InputError
-from lexent.indexing.filters import INT64_END, FieldKind
+from lexent.indexing.filters import FieldKind
 from lexent.types import ConvertedCells, Document
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][+-]?[0-9]+)?")
-_LONGEST_NUMBER = 400
 _NONE: Any = object()
 """No conversion is exact."""
 
@@ -143,14 +141,5 @@ def _converted(value: Any, wanted: FieldKind) -> Any:
     text = value.strip()
     if not text:
         return None
-    if wanted == "boolean":
-        return {"true": True, "false": False}.get(text.lower(), _NONE)
-    found = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_NUMBER else None
-    if found is None:
-        return _NONE
-    number = float(text) if found["fraction"] or found["exponent"] else int(text)
-    return (
-        number
-        if math.isfinite(number) and (isinstance(number, float) or -INT64_END <= number < 2 * INT64_END)
-        else _NONE
-    )
+    found = field_types.converted(text, wanted)
+    return _NONE if found is None else found

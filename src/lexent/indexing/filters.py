@@ -1,6 +1,6 @@
 """Filters over metadata: {"year": {"gte": 2019}, "lang": "en"} parsed, checked and put in one canonical form.
 
-A filter becomes a tree whose leaves are spans of stored values; `fields.py` looks those up. Here is no SQL.
+A filter becomes a tree whose leaves are spans of stored values; `field_index` looks those up. Here is no SQL.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -74,16 +75,10 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
-    """All of the parts hold."""
+class Join:
+    """All of the parts hold, or at least one of them."""
 
-    parts: frozenset[Node]
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    """At least one of the parts holds."""
-
+    all: bool
     parts: frozenset[Node]
 
 
@@ -94,7 +89,7 @@ class Not:
     part: Node
 
 
-Node = Match | Every | Either | Not
+Node = Match | Join | Not
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +120,7 @@ class Filter:
         found: dict[str, set[FieldKind]] = {}
         for match in _matches(self.root):
             kinds = found.setdefault(match.field, set())
-            kinds.update(kind for span in match.spans for kind in _kind(span))
+            kinds.update(_kind(span) for span in match.spans if span != Span())
         return {name: frozenset(kinds) for name, kinds in found.items()}
 
     def texts(self, name: str) -> frozenset[str]:
@@ -133,21 +128,17 @@ class Filter:
         spans = (span for match in _matches(self.root) if match.field == name for span in match.spans)
         return frozenset(end for span in spans for end in (span.low, span.high) if isinstance(end, str))
 
-    def mask(self, size: int, find: Callable[[Match], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        """bool[size]: where it holds, from where each of its leaves does."""
-        return _mask(self.root, size, find)
 
-
-def _mask(node: Node, size: int, find: Callable[[Match], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+def mask(node: Node, size: int, find: Callable[[Match], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """bool[size]: where a tree holds, from where each of its leaves does."""
     if isinstance(node, Match):
         return find(node)
     if isinstance(node, Not):
-        return ~_mask(node.part, size, find)
-    every = isinstance(node, Every)
-    mask = np.full(size, every)
+        return ~mask(node.part, size, find)
+    found = np.full(size, node.all)
     for part in node.parts:
-        (np.logical_and if every else np.logical_or)(mask, _mask(part, size, find), out=mask)
-    return mask
+        (np.logical_and if node.all else np.logical_or)(found, mask(part, size, find), out=found)
+    return found
 
 
 def _matches(node: Node) -> Iterator[Match]:
@@ -158,13 +149,10 @@ def _matches(node: Node) -> Iterator[Match]:
             yield from _matches(part)
 
 
-def _kind(span: Span) -> Iterator[FieldKind]:
+def _kind(span: Span) -> FieldKind:
     if isinstance(span.low, str):
-        yield "text"
-    elif span.low in (_FALSE, _TRUE):
-        yield "boolean"
-    elif span != Span():
-        yield "number"
+        return "text"
+    return "boolean" if span.low in (_FALSE, _TRUE) else "number"
 
 
 # --- reading what was given --------------------------------------------------------------------------------------
@@ -175,8 +163,7 @@ def _joined(given: Any, *, depth: int) -> Node:
         raise InputError(f"a filter is a mapping of fields, such as {EXAMPLE}; this is none: {_short(given)}")
     if depth > MAX_NESTING:
         raise InputError(f'a filter nests "and", "or" and "not" at most {MAX_NESTING} deep; write this one flatter')
-    parts = [_part(name, value, depth=depth) for name, value in given.items()]
-    return _combined(Every, parts)
+    return _combined([_part(name, value, depth=depth) for name, value in given.items()])
 
 
 def _part(name: Any, value: Any, *, depth: int) -> Node:
@@ -189,16 +176,17 @@ def _part(name: Any, value: Any, *, depth: int) -> Node:
     if name in JOINS:
         if not _is_list(value) or not value:
             raise InputError(f'"{name}" joins a list of filters: {{"{name}": [{{"lang": "en"}}, {{"year": 2019}}]}}')
-        return _combined(Every if name == "and" else Either, [_joined(each, depth=depth + 1) for each in value])
+        return _combined([_joined(each, depth=depth + 1) for each in value], all=name == "and")
     if isinstance(value, Mapping):
         return _operators(name, value)
     return _any_of(name, "in", value) if _is_list(value) else _any_of(name, "eq", [value])
 
 
-def _combined(kind: type[Every] | type[Either], parts: Sequence[Node]) -> Node:
+def _combined(parts: Sequence[Node], *, all: bool = True) -> Node:
     """The parts joined: like joins within each other become one, and a join of one part is that part."""
-    flat = frozenset(inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,)))
-    return next(iter(flat)) if len(flat) == 1 else kind(flat)
+    like = [part.parts if isinstance(part, Join) and part.all == all else (part,) for part in parts]
+    flat = frozenset(chain.from_iterable(like))
+    return next(iter(flat)) if len(flat) == 1 else Join(all, flat)
 
 
 def _operators(name: str, given: Mapping[Any, Any]) -> Node:
@@ -207,7 +195,12 @@ def _operators(name: str, given: Mapping[Any, Any]) -> Node:
     parts: list[Node] = []
     for operator, value in given.items():
         if operator not in OPERATORS:
-            raise _unknown(name, operator)
+            near = get_close_matches(str(operator).lstrip("$").lower(), OPERATORS, n=1)
+            meant = f'did you mean "{near[0]}"? ' if near else ""
+            raise InputError(
+                f'no operator "{operator}" in the filter on "{name}"; {meant}there are {_listed()}; '
+                f'a field within a field is written "{name}.{operator}"'
+            )
         if operator in ("in", "nin"):
             if not _is_list(value):
                 raise InputError(f'"{operator}" on "{name}" takes a list of values; this is none: {_short(value)}')
@@ -225,7 +218,7 @@ def _operators(name: str, given: Mapping[Any, Any]) -> Node:
     bounds = {operator: value for operator, value in given.items() if operator in _BOUNDS}
     if bounds:
         parts.append(Match(name, frozenset(_range(name, bounds))))
-    return _combined(Every, parts)
+    return _combined(parts)
 
 
 def _any_of(name: str, operator: str, values: Any) -> Match:
@@ -276,7 +269,8 @@ def _value(name: str, operator: str, given: Any) -> bool | int | float | str:
     """The value as a document's metadata would hold it: dates become text, as they do there."""
     value = given.item() if isinstance(given, np.generic) else given
     if value is None:
-        raise InputError(f'the filter on "{name}" has no value; to find documents without it: {_exists(name)}')
+        without = f'{{"{name}": {{"exists": false}}}}'
+        raise InputError(f'the filter on "{name}" has no value; to find documents without it: {without}')
     if type(value) not in (bool, int, float, str):
         try:
             value = None if isinstance(value, Mapping) or _is_list(value) else orjson.loads(orjson.dumps(value))
@@ -300,15 +294,6 @@ def _value(name: str, operator: str, given: Any) -> bool | int | float | str:
     return value
 
 
-def _unknown(name: str, operator: Any) -> InputError:
-    near = get_close_matches(str(operator).lstrip("$").lower(), OPERATORS, n=1)
-    meant = f'did you mean "{near[0]}"? ' if near else ""
-    return InputError(
-        f'no operator "{operator}" in the filter on "{name}"; {meant}there are {_listed()}; '
-        f'a field within a field is written "{name}.{operator}"'
-    )
-
-
 def _check_unicode(text: str) -> None:
     try:
         text.encode()
@@ -318,10 +303,6 @@ def _check_unicode(text: str) -> None:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Set | np.ndarray) or (isinstance(value, Sequence) and not isinstance(value, str | bytes))
-
-
-def _exists(name: str) -> str:
-    return f'{{"{name}": {{"exists": false}}}}'
 
 
 def _listed(words: Sequence[str] = OPERATORS) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lexent.errors import MismatchError, NotFoundError
-from lexent.indexing.manifest import Manifest
+from lexent.indexing.manifest import EncoderPart, LexiconPart, Manifest
 from lexent.lexicon import own_names
 from lexent.models import EncoderLike, LexiconLike, load_encoder, load_lexicon
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lexent.lexicon import Lexicon
 
 T = TypeVar("T")
+_IDENTITY = {"encoder": ("id", "fingerprint"), "lexicon": ("name", "hash")}
+"""Attributes that name a part and identify its content, of the part itself and in the manifest."""
 
 
 class IndexModels:
@@ -40,9 +42,7 @@ class IndexModels:
         """The encoder, loaded on first use and checked against the manifest."""
         with self._loading:
             if self._encoder is None:
-                loaded = self._load("encoder", self._given[0], self.manifest.encoder.source, load=load_encoder)
-                self._check("encoder", loaded.id, loaded.fingerprint)
-                self._encoder = loaded
+                self._encoder = self._load("encoder", self._given[0], load_encoder)
             return self._encoder
 
     @property
@@ -50,12 +50,11 @@ class IndexModels:
         """The lexicon, loaded on first use and checked against the manifest."""
         with self._loading:
             if self._lexicon is None:
-                loaded = self._load("lexicon", self._given[1], self.manifest.lexicon.source, load=load_lexicon)
-                self._check("lexicon", loaded.name, loaded.hash)
+                loaded = self._load("lexicon", self._given[1], load_lexicon)
                 if loaded is not self._given[1]:  # one of the caller's may belong to other indexes, too
                     loaded.concepts.options = ("--index", str(self.path))
                 self._lexicon = loaded
-                self._named = self._with_own_names(loaded)
+                self._named = own_names.applied(loaded, own_names.read(self.path, loaded))
             return self._named or self._lexicon
 
     def rename(self, concept: int, label: str | None) -> None:
@@ -70,9 +69,6 @@ class IndexModels:
             own_names.write(self.path, loaded, names)
             self._named = own_names.applied(loaded, names)
 
-    def _with_own_names(self, loaded: Lexicon) -> Lexicon:
-        return own_names.applied(loaded, own_names.read(self.path, loaded))
-
     def check(self, manifest: Manifest) -> None:
         """Refuses a newer generation that was built anew with other parts."""
         old, new = self.manifest, manifest
@@ -81,25 +77,23 @@ class IndexModels:
                 f'"{self.path}" was built anew with another encoder or lexicon; open it again: Index.open(path)'
             )
 
-    def _load(self, part: str, given: Any, source: str, *, load: Callable[[Any], T]) -> T:
-        if given is not None:
-            return load(given)
+    def _load(self, part: Literal["encoder", "lexicon"], given: Any, load: Callable[[Any], T]) -> T:
+        """The given part, or the one that the manifest names; refused where the index was built with another."""
+        built: EncoderPart | LexiconPart = getattr(self.manifest, part)
         try:
-            return load(source)
+            loaded = load(built.source if given is None else given)
         except NotFoundError as error:
+            if given is not None:
+                raise
             raise NotFoundError(
-                f'"{self.path}" was built with the {part} "{source}", which is not found here ({error}); '
+                f'"{self.path}" was built with the {part} "{built.source}", which is not found here ({error}); '
                 f"say where it is now: --{part} NAME_OR_FOLDER ({part}=...)"
             ) from error
-
-    def _check(self, part: str, name: str, mark: str) -> None:
-        if part == "encoder":
-            built, built_mark = self.manifest.encoder.id, self.manifest.encoder.fingerprint
-        else:
-            built, built_mark = self.manifest.lexicon.name, self.manifest.lexicon.hash
-        if mark != built_mark:
+        name, mark = _IDENTITY[part]
+        if getattr(loaded, mark) != getattr(built, mark):
             raise MismatchError(
-                f'"{self.path}" was built with the {part} "{built}" ({built_mark[:12]}); given: "{name}" '
-                f"({mark[:12]}); open it with the {part} it was built with, or build it again: "
-                f"lexent index CORPUS --out {self.path} --overwrite"
+                f'"{self.path}" was built with the {part} "{getattr(built, name)}" ({getattr(built, mark)[:12]}); '
+                f'given: "{getattr(loaded, name)}" ({getattr(loaded, mark)[:12]}); open it with the {part} it was '
+                f"built with, or build it again: lexent index CORPUS --out {self.path} --overwrite"
             )
+        return loaded

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -126,21 +127,11 @@ class Manifest(_Part):
     @staticmethod
     def read(folder: Path) -> Manifest:
         """The manifest of the index at `folder`, its files checked for presence and size."""
-        raw = artifact.read_manifest(folder, kind="index")
-        while True:
-            manifest = Manifest._parsed(folder, raw)
-            sizes = {name: file.size for name, file in manifest.files.items()}
-            try:
-                artifact.check_sizes(folder, sizes, remedy=_remedy(folder))
-            except (FileNotFoundError, ArtifactError):  # a writer may just have taken away what it replaced
-                before, raw = raw, artifact.read_manifest(folder, kind="index")
-                if raw == before:
-                    raise
-            else:
-                return manifest
+        return _checked(folder, lambda: Manifest._parsed(folder), artifact.check_sizes, "size")
 
     @staticmethod
-    def _parsed(folder: Path, raw: dict[str, Any]) -> Manifest:
+    def _parsed(folder: Path) -> Manifest:
+        raw = artifact.read_manifest(folder, kind="index")
         if raw["format"] < OLDEST_FORMAT:
             raise ArtifactError(
                 f'"{folder}" was written by lexent {raw.get("lexent", "unknown")}, format {raw["format"]}; '
@@ -184,17 +175,21 @@ def now_text() -> str:
 
 def verify(folder: Path) -> Manifest:
     """Reads every file of the index and compares it with its hash; an ArtifactError names the damaged ones."""
-    manifest = Manifest.read(folder)
+    return _checked(folder, lambda: Manifest.read(folder), artifact.check_hashes, "sha256")
+
+
+def _checked(folder: Path, read: Callable[[], Manifest], check: Callable[..., None], fact: str) -> Manifest:
+    """The manifest whose files pass a check. It is read again where they do not: a writer may just have replaced it."""
+    manifest = read()
     while True:
-        hashes = {name: file.sha256 for name, file in manifest.files.items()}
         try:
-            artifact.check_hashes(folder, hashes, remedy=_remedy(folder))
-        except (FileNotFoundError, ArtifactError):  # a writer may just have taken away what it replaced
-            before, manifest = manifest, Manifest.read(folder)
+            facts = {name: getattr(file, fact) for name, file in manifest.files.items()}
+            check(folder, facts, remedy=_remedy(folder))
+            return manifest
+        except (FileNotFoundError, ArtifactError):
+            before, manifest = manifest, read()
             if manifest == before:
                 raise
-        else:
-            return manifest
 
 
 def stamped(values: dict[str, Any]) -> dict[str, Any]:

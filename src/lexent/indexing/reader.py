@@ -15,9 +15,9 @@ from lexent import arguments, artifact
 from lexent.errors import ArtifactError, InputError, NotFoundError
 from lexent.indexing.document_store import Documents
 from lexent.indexing.filters import FieldKind, Filter
-from lexent.indexing.forward import stores as forward_stores
-from lexent.indexing.forward.store_kinds import store_kinds
-from lexent.indexing.forward.stores import ForwardIndex
+from lexent.indexing.forward.dense import DenseStore
+from lexent.indexing.forward.stores import ForwardIndex, ForwardStore
+from lexent.indexing.forward.tokens import TokenStore
 from lexent.indexing.manifest import SEGMENTS, Manifest, SegmentPart
 from lexent.indexing.segment import REMEDY, Segment, Tombstones
 from lexent.recipes import Recipe
@@ -155,38 +155,50 @@ def _check_dates(name: str, texts: Iterable[str]) -> None:
             )
 
 
+def store_kinds(recipe: Recipe, extras: Sequence[str]) -> list[type[ForwardStore]]:
+    """The forward stores of the segments of an index: those that its recipe needs, and the extras it was built with."""
+    found: list[type[ForwardStore]] = [TokenStore] if recipe.match == "maxsim" else []
+    return [*found, DenseStore] if "dense" in extras else found
+
+
 def _open_generation(path: Path, manifest: Manifest) -> IndexReader:
-    size = manifest.lexicon.size
-    segments, tombstones, document_stores, forward = [], [], [], []
-    recipe = Recipe.from_dict(manifest.recipe)
+    recipe, size = Recipe.from_dict(manifest.recipe), manifest.lexicon.size
     kinds = store_kinds(recipe, manifest.extras)
+    segments, tombstones = open_segments(path, manifest.segments, recipe, size=size)
+    document_stores, forward = [], []
     for part in manifest.segments:
         folder = path / SEGMENTS / part.name
-        sizes: Any = {"n_documents": part.documents, "length_units": part.length_units, "binary": recipe.binary}
-        segments.append(Segment.open(folder, size=size, **sizes))
-        tombstones.append(load_tombstones(folder, part, size=size))
-        forward.append(forward_stores.open_forward(folder, kinds, size=size, n_documents=part.documents))
+        forward.append({kind.name: kind.open(folder, size=size, n_documents=part.documents) for kind in kinds})
         document_stores.append(Documents(folder))
         if len(document_stores[-1]) != part.documents:
             found = len(document_stores[-1])
             raise ArtifactError(
                 f'"{path}" is damaged: {part.name} has {found} documents, not {part.documents}; {REMEDY}'
             )
-    return IndexReader(path, manifest, tuple(segments), tuple(tombstones), tuple(document_stores), tuple(forward))
+    return IndexReader(path, manifest, segments, tombstones, tuple(document_stores), tuple(forward))
 
 
-def _plausible(df: NDArray[np.int64], size: int, n_deleted: int) -> bool:
-    return not len(df) or bool((df >= 0).all() and (df[:, 0] < size).all() and (df[:, 1] <= n_deleted).all())
+def open_segments(
+    path: Path, parts: Sequence[SegmentPart], recipe: Recipe, *, size: int
+) -> tuple[tuple[Segment, ...], tuple[Tombstones | None, ...]]:
+    """Posting lists and tombstones of the segments of an index."""
+    segments, tombstones = [], []
+    for part in parts:
+        folder = path / SEGMENTS / part.name
+        sizes: Any = {"n_documents": part.documents, "length_units": part.length_units, "binary": recipe.binary}
+        segments.append(Segment.open(folder, size=size, **sizes))
+        tombstones.append(_load_tombstones(folder, part, size=size))
+    return tuple(segments), tuple(tombstones)
 
 
-def load_tombstones(folder: Path, part: SegmentPart, *, size: int) -> Tombstones | None:
-    """Reads the tombstones of a segment; None where it has none."""
+def _load_tombstones(folder: Path, part: SegmentPart, *, size: int) -> Tombstones | None:
     if part.deleted is None:
         return None
     bits, df = artifact.map_array(folder / part.deleted.mask), artifact.map_array(folder / part.deleted.df)
     fits = bits.dtype == np.uint8 and bits.shape == ((part.documents + 7) // 8,)
     fits = fits and df.dtype == np.int64 and df.ndim == 2 and df.shape[1] == 2
+    fits = fits and bool((df >= 0).all() and (df <= [size - 1, part.deleted.documents]).all())
     mask = np.unpackbits(bits, count=part.documents).astype(bool) if fits else np.empty(0, bool)
-    if not fits or int(mask.sum()) != part.deleted.documents or not _plausible(df, size, part.deleted.documents):
+    if not fits or int(mask.sum()) != part.deleted.documents:
         raise ArtifactError(f'"{folder}" is damaged: {part.deleted.mask} does not fit its segment; {REMEDY}')
     return Tombstones(mask, df, part.deleted.length_units)

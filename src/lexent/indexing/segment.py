@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +27,19 @@ LATENTS_PER_LINE = 448
 """Latents of a line of `known`. Also in `packing`."""
 MAX_PROBED_DOCUMENTS = 64
 """Up to this many documents of a chunk are read by probing every posting list; more, by unpacking the chunk."""
-_ARRAY_TYPES: dict[str, Any] = {
-    "chunks": np.int64,
-    "known": np.uint64,
-    "records": np.uint32,
-    "shorts": np.uint16,
-    "codes": np.uint8,
-    "lengths": np.uint16,
-    "doublings": np.uint32,
-    "packed_with": np.float64,
-    "df": np.int64,
+_ARRAYS: dict[str, tuple[Any, int | None]] = {
+    "chunks": (np.int64, 4),
+    "known": (np.uint64, 8),
+    "records": (np.uint32, 3),
+    "shorts": (np.uint16, None),
+    "codes": (np.uint8, None),
+    "lengths": (np.uint16, None),
+    "doublings": (np.uint32, 2),
+    "packed_with": (np.float64, 2),
+    "df": (np.int64, 2),
 }
-"""Arrays of a segment, a .npy file each."""
-_ARRAY_WIDTHS = {"chunks": 4, "known": 8, "records": 3, "packed_with": 2, "df": 2, "doublings": 2}
-_BINARY_ARRAY_TYPES = {**_ARRAY_TYPES, "df": np.uint32}
-_BINARY_ARRAY_WIDTHS = {**_ARRAY_WIDTHS, "records": 1}
+"""Type and width of the arrays of a segment, a .npy file each. None: one-dimensional."""
+_BINARY_ARRAYS = {**_ARRAYS, "records": (np.uint32, 1), "df": (np.uint32, 2)}
 """Of a binary segment: see `lexent.indexing.postings.binary_postings`."""
 
 
@@ -90,12 +89,16 @@ class Codes:
         """Joins the documents of some parts, in order."""
         if len(parts) == 1:
             return parts[0]
-        counts = [np.diff(part.offsets) for part in parts]
+        counts, doublings = [np.diff(part.offsets) for part in parts], None
+        if any(part.doublings is not None for part in parts):
+            doublings = np.concatenate(
+                [np.zeros(len(part), np.uint8) if part.doublings is None else part.doublings for part in parts]
+            )
         return Codes(
             ids=np.concatenate([np.empty(0, np.int32), *(part.ids for part in parts)]),
             codes=np.concatenate([np.empty(0, np.uint8), *(part.codes for part in parts)]),
             offsets=np.concatenate([np.zeros(1, np.int64), *counts]).cumsum(),
-            doublings=_concatenate_doublings(parts),
+            doublings=doublings,
         )
 
     def slice(self, start: int, stop: int) -> Codes:
@@ -103,12 +106,6 @@ class Codes:
         first, last = self.offsets[start], self.offsets[stop]
         doublings = None if self.doublings is None else self.doublings[start:stop]
         return Codes(self.ids[first:last], self.codes[first:last], self.offsets[start : stop + 1] - first, doublings)
-
-
-def _concatenate_doublings(parts: list[Codes]) -> NDArray[np.uint8] | None:
-    if all(part.doublings is None for part in parts):
-        return None
-    return np.concatenate([np.zeros(len(one), np.uint8) if one.doublings is None else one.doublings for one in parts])
 
 
 @dataclass(frozen=True)
@@ -182,18 +179,17 @@ class Segment:
 
     def unpack(self, keep: NDArray[np.bool_] | None = None) -> Iterator[Codes]:
         """Turns the posting lists back into documents, chunk by chunk; only those of `keep` where it is given."""
-        starts = self.arrays["chunks"][:, 0]
-        for chunk in range(len(starts) - 1):
-            yield self._unpack(chunk, True if keep is None else keep[starts[chunk] : starts[chunk + 1]])
+        for chunk, (start, stop) in enumerate(pairwise(self.arrays["chunks"][:, 0].tolist())):
+            yield self._unpack(chunk, True if keep is None else keep[start:stop])
 
     def documents(self, positions: NDArray[np.int64]) -> Codes:
         """Reads some documents, by ascending positions: by probing the lists of a chunk, or by unpacking it."""
-        starts, parts = self.arrays["chunks"][:, 0], []
-        for chunk in range(len(starts) - 1):
-            low, high = np.searchsorted(positions, starts[chunk : chunk + 2])
+        parts = []
+        for chunk, (start, stop) in enumerate(pairwise(self.arrays["chunks"][:, 0].tolist())):
+            low, high = np.searchsorted(positions, (start, stop))
             if high - low > MAX_PROBED_DOCUMENTS:
-                keep = np.zeros(int(starts[chunk + 1] - starts[chunk]), np.bool_)
-                keep[positions[low:high] - starts[chunk]] = True
+                keep = np.zeros(stop - start, np.bool_)
+                keep[positions[low:high] - start] = True
                 parts.append(self._unpack(chunk, keep))
             else:
                 parts += [self._document(chunk, int(position)) for position in positions[low:high]]
@@ -202,13 +198,13 @@ class Segment:
     def _unpack(self, chunk: int, keep: NDArray[np.bool_] | bool) -> Codes:
         from lexent.indexing.postings import packing
 
-        starts = self.arrays["chunks"][:, 0]
+        start, stop = self.arrays["chunks"][chunk : chunk + 2, 0].tolist()
         wanted = np.zeros(CHUNK_DOCUMENTS, np.bool_)
-        wanted[: starts[chunk + 1] - starts[chunk]] = keep
+        wanted[: stop - start] = keep
         ids, codes, offsets, outcome = packing.unpack_chunk(self.lists, chunk, wanted)
         if outcome < 0 or (len(ids) and not 0 <= ids.min() <= ids.max() < self.size):
             raise damaged()
-        doublings = self.doublings(int(starts[chunk]), int(starts[chunk + 1]))
+        doublings = self.doublings(start, stop)
         return Codes(ids, codes, offsets, doublings if doublings is None else doublings[wanted[: len(doublings)]])
 
     def _document(self, chunk: int, position: int) -> Codes:
@@ -225,7 +221,7 @@ class Segment:
     @staticmethod
     def open(folder: Path, *, size: int, n_documents: int, length_units: int, binary: bool = False) -> Segment:
         """Maps the files of a segment, and checks that their shapes fit together. binary: as its recipe is."""
-        arrays = {name: _map_array(folder, name, binary=binary) for name in _ARRAY_TYPES}
+        arrays = {name: _map_array(folder, name, binary=binary) for name in _ARRAYS}
         chunks, n_chunks = arrays["chunks"], len(arrays["chunks"]) - 1
         ends = [n_documents, *(len(arrays[name]) for name in ("records", "shorts", "codes"))]
         good = (
@@ -237,10 +233,8 @@ class Segment:
             and len(arrays["lengths"]) == n_documents
             and len(arrays["packed_with"]) == n_chunks
             and len(arrays["known"]) == n_chunks * -(-size // LATENTS_PER_LINE)
-            and (not len(arrays["df"]) or 0 <= arrays["df"][:, 0].min() <= arrays["df"][:, 0].max() < size)
-            and (not len(arrays["doublings"]) or arrays["doublings"][:, 0].max() < n_documents)
-            and (not len(arrays["doublings"]) or arrays["doublings"][:, 1].max() <= quantisation.MAX_DOUBLINGS)
-            and (not len(arrays["df"]) or 0 <= arrays["df"][:, 1].min() <= arrays["df"][:, 1].max() <= n_documents)
+            and bool((arrays["df"] >= 0).all() and (arrays["df"] <= [size - 1, n_documents]).all())
+            and bool((arrays["doublings"] <= [n_documents - 1, quantisation.MAX_DOUBLINGS]).all())
         )
         if not good:
             raise ArtifactError(f'"{folder}" is damaged: its arrays do not fit together; {REMEDY}')
@@ -267,10 +261,9 @@ class Tombstones:
         df = np.zeros(segment.size, np.int64)
         if before is not None:
             np.add.at(df, before.df[:, 0], before.df[:, 1])
-        starts = segment.arrays["chunks"][:, 0]
-        for chunk in range(len(starts) - 1):
+        for chunk, (start, stop) in enumerate(pairwise(segment.arrays["chunks"][:, 0].tolist())):
             wanted = np.zeros(CHUNK_DOCUMENTS, np.bool_)
-            wanted[: starts[chunk + 1] - starts[chunk]] = newly_deleted[starts[chunk] : starts[chunk + 1]]
+            wanted[: stop - start] = newly_deleted[start:stop]
             if wanted.any() and random_access.count_latents(segment.lists, chunk, wanted, df) < 0:
                 raise damaged()
         known = np.flatnonzero(df)
@@ -292,12 +285,9 @@ class Packer:
     ) -> None:
         """folder: where to write; None for in memory. memory: limit in bytes; chunks are packed early to keep it."""
         self.size = size
-        self._max_waiting_postings = None if memory is None else max(memory // PACKING_BYTES_PER_POSTING, 1)
+        self._max_waiting_postings = math.inf if memory is None else max(memory // PACKING_BYTES_PER_POSTING, 1)
         self._recipe = recipe
         self._values = quantisation.transformed_values(recipe)
-        self._types, self._widths = (
-            (_BINARY_ARRAY_TYPES, _BINARY_ARRAY_WIDTHS) if recipe.binary else (_ARRAY_TYPES, _ARRAY_WIDTHS)
-        )
         self._chunk = min(chunk, CHUNK_DOCUMENTS)
         self._waiting: list[Codes] = []
         self._n_waiting = 0
@@ -305,12 +295,12 @@ class Packer:
         self._df = np.zeros(size, np.int64)
         self.length_units = 0
         self._doublings: list[NDArray[np.uint32]] = [np.empty((0, 2), np.uint32)]
-        self._parts: dict[str, artifact.ArrayWriter | list[NDArray[Any]]] = {
-            name: []
-            if folder is None
-            else artifact.ArrayWriter(folder / f"{name}.npy", np.dtype(dtype), self._widths.get(name))
-            for name, dtype in self._types.items()
-        }
+        self._types = _BINARY_ARRAYS if recipe.binary else _ARRAYS
+        self._parts: dict[str, list[NDArray[Any]]] = {name: [] for name in self._types}
+        self._files: dict[str, artifact.ArrayWriter] = {}
+        if folder is not None:
+            for name, (dtype, width) in self._types.items():
+                self._files[name] = artifact.ArrayWriter(folder / f"{name}.npy", np.dtype(dtype), width)
 
     @property
     def n_documents(self) -> int:
@@ -327,10 +317,7 @@ class Packer:
         if start < len(codes):
             self._waiting.append(codes.slice(start, len(codes)))
             self._n_waiting += len(codes) - start
-        if (
-            self._max_waiting_postings is not None
-            and sum(len(part.ids) for part in self._waiting) > self._max_waiting_postings
-        ):
+        if sum(len(part.ids) for part in self._waiting) > self._max_waiting_postings:
             self._flush()
 
     def close(self) -> None:
@@ -340,16 +327,13 @@ class Packer:
         self._put("chunks", self._starts)
         self._put("df", np.stack([known, self._df[known]], axis=1))
         self._put("doublings", np.concatenate(self._doublings))
-        for part in self._parts.values():
-            if isinstance(part, artifact.ArrayWriter):
-                part.close()
+        for file in self._files.values():
+            file.close()
 
     def abandon(self) -> None:
         """Closes the files without finishing them."""
-        for part in self._parts.values():
-            if isinstance(part, artifact.ArrayWriter):
-                with suppress(OSError):  # a full disk refuses what is still buffered
-                    part.abandon()
+        for file in self._files.values():
+            file.abandon()
 
     def _flush(self) -> None:
         if self._n_waiting:
@@ -361,17 +345,14 @@ class Packer:
         self.close()
         arrays = {}
         for name, parts in self._parts.items():
-            assert isinstance(parts, list)
-            width = self._widths.get(name)
-            empty = np.empty((0, width) if width else 0, self._types[name])
+            dtype, width = self._types[name]
+            empty = np.empty((0, width) if width else 0, dtype)
             arrays[name] = parts[0] if len(parts) == 1 else np.concatenate([empty, *parts])
             arrays[name].setflags(write=False)  # as mapped arrays are, so that each kernel is compiled once
         return Segment(arrays, self.size)
 
     def _put(self, name: str, array: NDArray[Any]) -> None:
-        part = self._parts[name]
-        array = array.astype(self._types[name], copy=False)
-        part.append(array)
+        (self._files or self._parts)[name].append(array.astype(self._types[name][0], copy=False))
 
     def _pack(self, waiting: list[Codes]) -> None:
         from lexent.indexing.postings import binary_postings, packing
@@ -429,13 +410,12 @@ def repacked(segment: Segment, recipe: Recipe) -> Segment:
 
 
 def _map_array(folder: Path, name: str, *, binary: bool) -> NDArray[Any]:
-    types, widths = (_BINARY_ARRAY_TYPES, _BINARY_ARRAY_WIDTHS) if binary else (_ARRAY_TYPES, _ARRAY_WIDTHS)
-    path, width = folder / f"{name}.npy", widths.get(name)
+    path, (dtype, width) = folder / f"{name}.npy", (_BINARY_ARRAYS if binary else _ARRAYS)[name]
     if name == "doublings" and not path.exists():  # formats 6 and 7
         return np.empty((0, 2), np.uint32)
     array = artifact.map_array(path)
     if name == "lengths" and array.dtype == np.float16:  # formats 6 and 7: the same bits
         array = array.view(np.uint16)
-    if array.dtype != types[name] or array.ndim != (2 if width else 1) or (width and array.shape[1] != width):
+    if array.dtype != dtype or array.ndim != (2 if width else 1) or (width and array.shape[1] != width):
         raise ArtifactError(f'"{folder}" is damaged: {path.name} is {array.dtype}{list(array.shape)}; {REMEDY}')
     return array

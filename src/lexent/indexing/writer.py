@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,12 +19,11 @@ from lexent import artifact
 from lexent.errors import FieldWarning, LexentError, LockedError, WriteError
 from lexent.indexing.document_store import DocumentWriter
 from lexent.indexing.field_kinds import FieldKinds
-from lexent.indexing.forward.store_kinds import store_kinds
 from lexent.indexing.forward.stores import EncodedDocuments, ForwardStoreWriter
 from lexent.indexing.lock import writing
 from lexent.indexing.manifest import NEW, SEGMENTS, Counts, DeletedPart, FilePart, Manifest, SegmentPart
-from lexent.indexing.reader import IndexReader, load_tombstones
-from lexent.indexing.segment import Packer, Segment, Tombstones
+from lexent.indexing.reader import IndexReader, open_segments, store_kinds
+from lexent.indexing.segment import Packer, Tombstones
 from lexent.indexing.statistics import Statistics
 from lexent.recipes import Recipe
 from lexent.types import Document
@@ -142,9 +140,19 @@ class Writer:
         """The recipe of the index."""
         return Recipe.from_dict(self.reader.manifest.recipe)
 
-    def new_segment(self) -> SegmentWriter:
-        """A writer of a new segment."""
-        return self._segment_writer(self.recipe)
+    def new_segment(self, recipe: Recipe | None = None) -> SegmentWriter:
+        """A writer of a new segment, under the recipe of the index or another."""
+        manifest = self.reader.manifest
+        folder = self.path / SEGMENTS / f"{manifest.generation + 1:06d}"
+        shutil.rmtree(folder, ignore_errors=True)  # of a commit that failed
+        return SegmentWriter(
+            folder,
+            size=manifest.lexicon.size,
+            recipe=recipe or self.recipe,
+            extras=manifest.extras,
+            memory=self.memory,
+            kinds=FieldKinds(self.reader.field_kinds, self.reader.has_other_text),
+        )
 
     def append(self, part: SegmentPart, *, replaced: Iterable[int] = ()) -> None:
         """Commits a new segment, and the deletion of the positions that it replaces."""
@@ -190,26 +198,22 @@ class Writer:
             before = reader.tombstones[place]
             mask = np.zeros(segment.n_documents, np.bool_) if before is None else before.mask.copy()
             mask[local] = True
-            parts[place] = self._deletion(parts[place], Tombstones.of(segment, mask, before))
+            gone = Tombstones.of(segment, mask, before)
+            folder, stem = self.path / SEGMENTS / parts[place].name, f"deleted-{reader.manifest.generation + 1}"
+            files = {"mask": f"{stem}.npy", "df": f"{stem}-df.npy"}
+            artifact.write_array(folder / files["mask"], np.packbits(gone.mask))
+            artifact.write_array(folder / files["df"], gone.df)
+            with artifact.disk_errors(folder):
+                artifact.sync_folder(folder)
+            deleted = DeletedPart(documents=len(gone), length_units=gone.length_units, **files)
+            parts[place] = parts[place].model_copy(update={"deleted": deleted})
         return [part for part in parts if part.deleted is None or part.deleted.documents < part.documents]
-
-    def _deletion(self, part: SegmentPart, gone: Tombstones) -> SegmentPart:
-        folder, stem = self.path / SEGMENTS / part.name, f"deleted-{self.reader.manifest.generation + 1}"
-        artifact.write_array(folder / f"{stem}.npy", np.packbits(gone.mask))
-        artifact.write_array(folder / f"{stem}-df.npy", gone.df)
-        with artifact.disk_errors(folder):
-            artifact.sync_folder(folder)
-        deleted = DeletedPart(
-            documents=len(gone), length_units=gone.length_units, mask=f"{stem}.npy", df=f"{stem}-df.npy"
-        )
-        return part.model_copy(update={"deleted": deleted})
 
     def _merge(
         self, start: int, stop: int, *, recipe: Recipe | None = None, progress: Callable[[int], None] | None = None
     ) -> None:
-        recipe = recipe or self.recipe
-        reader = self.reader
-        with self._segment_writer(recipe) as writer:
+        recipe, reader = recipe or self.recipe, self.reader
+        with self.new_segment(recipe) as writer:
             for place in range(start, stop):
                 segment, gone = reader.segments[place], reader.tombstones[place]
                 keep = None if gone is None else ~gone.mask
@@ -221,23 +225,8 @@ class Writer:
                 writer.documents.copy(reader.document_stores[place], kept)
                 for name, store in writer.stores.items():
                     store.copy(reader.forward[place][name], kept)
-        parts = list(reader.manifest.segments)
-        self._commit(
-            [*parts[:start], *([writer.part()] if writer.packer.n_documents else []), *parts[stop:]], recipe=recipe
-        )
-
-    def _segment_writer(self, recipe: Recipe) -> SegmentWriter:
-        folder = self.path / SEGMENTS / f"{self.reader.manifest.generation + 1:06d}"
-        shutil.rmtree(folder, ignore_errors=True)  # of a commit that failed
-        manifest = self.reader.manifest
-        return SegmentWriter(
-            folder,
-            size=manifest.lexicon.size,
-            recipe=recipe,
-            extras=manifest.extras,
-            memory=self.memory,
-            kinds=FieldKinds(self.reader.field_kinds, self.reader.has_other_text),
-        )
+        parts, merged = reader.manifest.segments, [writer.part()] if writer.packer.n_documents else []
+        self._commit([*parts[:start], *merged, *parts[stop:]], recipe=recipe)
 
     def _commit(self, parts: Sequence[SegmentPart], *, recipe: Recipe | None = None) -> None:
         if not self._held():
@@ -281,18 +270,15 @@ def due_for_merging(parts: Sequence[SegmentPart]) -> tuple[int, int] | None:
 
 def committed(path: Path, parts: Sequence[SegmentPart], *, before: Manifest, recipe: Recipe) -> Manifest:
     """The manifest of these segments, whose files are all there: those not yet named are hashed now."""
-    size = before.lexicon.size
-    files, segments, deleted = {}, [], []
+    files = {}
     for part in parts:
         folder = path / SEGMENTS / part.name
         names = sorted(file.name for file in folder.iterdir() if not file.name.startswith("deleted-"))
         for name in [*names, *([part.deleted.mask, part.deleted.df] if part.deleted else [])]:
             key = f"{SEGMENTS}/{part.name}/{name}"
             files[key] = before.files.get(key) or FilePart(**artifact.describe_file(folder / name))
-        own: Any = {"n_documents": part.documents, "length_units": part.length_units, "binary": recipe.binary}
-        segments.append(Segment.open(folder, size=size, **own))
-        deleted.append(load_tombstones(folder, part, size=size))
-    found = Statistics.of(segments, deleted, size=size)
+    size = before.lexicon.size
+    found = Statistics.of(*open_segments(path, parts, recipe, size=size), size=size)
     return before.changed(
         recipe=recipe.to_dict(),
         segments=tuple(parts),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -123,16 +122,15 @@ class ForwardStoreWriter:
             array = store.arrays[name]
             if name not in self._files:
                 width = array.shape[1] if array.ndim == 2 else None
-                self._files[name] = artifact.ArrayWriter(self._path(name), array.dtype, width)
+                path = self._folder / f"{self._kind.name}-{name}.npy"
+                self._files[name] = artifact.ArrayWriter(path, array.dtype, width)
                 if column.mode == "running":
                     self._files[name].append(array[:1])
                     self._ends[name] = array[0]
             if column.mode == "running":
-                moved = array[1:] + self._ends[name]
-                self._files[name].append(moved)
-                self._ends[name] = moved[-1] if len(moved) else self._ends[name]
-            else:
-                self._files[name].append(array)
+                array = array[1:] + self._ends[name]
+                self._ends[name] = array[-1] if len(array) else self._ends[name]
+            self._files[name].append(array)
         self.rows += store.rows
 
     def copy(self, store: ForwardStore, documents: NDArray[np.int64]) -> None:
@@ -148,11 +146,7 @@ class ForwardStoreWriter:
     def abandon(self) -> None:
         """Closes the files without finishing them."""
         for file in self._files.values():
-            with suppress(OSError):
-                file.abandon()
-
-    def _path(self, name: str) -> Path:
-        return self._folder / f"{self._kind.name}-{name}.npy"
+            file.abandon()
 
 
 ForwardIndex = dict[str, ForwardStore]
@@ -165,8 +159,3 @@ class EncodedDocuments:
 
     codes: Codes
     forward: ForwardIndex
-
-
-def open_forward(folder: Path, kinds: Sequence[type[ForwardStore]], *, size: int, n_documents: int) -> ForwardIndex:
-    """Opens the forward index of a segment: a store of each kind."""
-    return {kind.name: kind.open(folder, size=size, n_documents=n_documents) for kind in kinds}

@@ -27,18 +27,8 @@ class TokenArrays(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def pack(
-    ids: NDArray[np.int32], codes: NDArray[np.uint8], offsets: NDArray[np.int64], size: int
-) -> tuple[
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.uint16],
-    NDArray[np.uint32],
-    NDArray[np.uint8],
-    NDArray[np.uint8],
-    NDArray[np.uint8],
-]:
-    """Packs rows of latents into parts: the arrays of a store, in the order of its columns. Codes of 0 are left out."""
+def pack(ids: NDArray[np.int32], codes: NDArray[np.uint8], offsets: NDArray[np.int64], size: int) -> TokenArrays:
+    """Packs rows of latents into parts: the arrays of a store, with 32-bit latents. Codes of 0 are left out."""
     n_documents = len(offsets) - 1
     parts = np.zeros(n_documents + 1, np.int64)
     for document in range(n_documents):
@@ -47,10 +37,8 @@ def pack(
     n_parts = parts[n_documents]
     starts = np.zeros((n_parts + 1, 2), np.int64)
     rows = np.zeros(n_parts, np.uint16)
-    latents = np.empty(ids.size, np.uint32)
-    counts = np.empty(ids.size, np.uint8)
-    tokens = np.empty(ids.size, np.uint8)
-    values = np.empty(ids.size, np.uint8)
+    latents, counts = np.empty(ids.size, np.uint32), np.empty(ids.size, np.uint8)
+    tokens, values = np.empty(ids.size, np.uint8), np.empty(ids.size, np.uint8)
     # Number of entries of each latent in this part, and then the place of its next entry.
     places = np.zeros(size, np.int64)
     part, n_directory, n_entries = 0, 0, 0
@@ -82,15 +70,8 @@ def pack(
             rows[part] = last - first
             part += 1
             starts[part, 0], starts[part, 1] = n_directory, n_entries
-    return (
-        parts,
-        starts,
-        rows,
-        latents[:n_directory].copy(),
-        counts[:n_directory].copy(),
-        tokens[:n_entries].copy(),
-        values[:n_entries].copy(),
-    )
+    latents, counts = latents[:n_directory].copy(), counts[:n_directory].copy()
+    return TokenArrays(parts, starts, rows, latents, counts, tokens[:n_entries].copy(), values[:n_entries].copy())
 
 
 @njit(cache=True, nogil=True)

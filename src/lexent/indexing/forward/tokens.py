@@ -59,9 +59,7 @@ class TokenStore(ForwardStore):
             raise ValueError(f"codes hold latents from {codes.ids.min()} to {codes.ids.max()} of {size}")
         small: Any = np.uint16 if size <= 1 << 16 else np.uint32
         packed = kernels.pack(codes.ids, quantisation.encode_linear(codes.values), codes.offsets, size)
-        arrays: Arrays = dict(zip(kernels.TokenArrays._fields, packed, strict=True))
-        arrays["latents"] = arrays["latents"].astype(small)
-        return TokenStore(arrays)
+        return TokenStore(packed._replace(latents=packed.latents.astype(small))._asdict())
 
     def __len__(self) -> int:
         return len(self.arrays["parts"]) - 1

@@ -75,7 +75,8 @@ def pack(
 
     starts, documents: see `packing.invert`.
     """
-    latents, encodings, list_starts = plan(starts, documents, n_documents)
+    latents = np.flatnonzero(np.diff(starts)).astype(np.uint32)
+    encodings, list_starts = plan(starts, documents, latents, n_documents)
     if list_starts[-1] > MAX_CHUNK_BYTES:
         return None
     data = np.zeros(list_starts[-1], np.uint8)
@@ -86,36 +87,28 @@ def pack(
 
 @njit(cache=True, nogil=True)
 def plan(
-    starts: NDArray[np.int64], documents: NDArray[np.uint16], n_documents: int
-) -> tuple[NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]:
-    """Latent and encoding of each list that is not empty; and where each begins, with the end of the last."""
-    n_lists = 0
-    for latent in range(len(starts) - 1):
-        n_lists += starts[latent + 1] > starts[latent]
-    latents, encodings = np.empty(n_lists, np.uint32), np.empty(n_lists, np.uint8)
-    counts, sizes = np.empty(n_lists, np.int64), np.empty(n_lists, np.int64)
-    list_starts = np.zeros(n_lists + 1, np.int64)
-    row = 0
-    for latent in range(len(starts) - 1):
-        own = documents[starts[latent] : starts[latent + 1]]
+    starts: NDArray[np.int64], documents: NDArray[np.uint16], latents: NDArray[np.uint32], n_documents: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Encoding of the list of each latent; and where each begins, with the end of the last."""
+    n_lists = len(latents)
+    encodings, counts, sizes = np.empty(n_lists, np.uint8), np.empty(n_lists, np.int64), np.empty(n_lists, np.int64)
+    list_starts, nothing = np.zeros(n_lists + 1, np.int64), np.empty(0, np.uint8)
+    for row in range(n_lists):
+        own = documents[starts[latents[row]] : starts[latents[row] + 1]]
         n = len(own)
-        if n == 0:
-            continue
         encoding, size = BINARY_DOC_IDS, 2 * n
         size_in_blocks = n + (n + n_blocks(n_documents) + 7) // 8
         if n >= BLOCKS_MIN_DOCUMENTS and size_in_blocks < size:
             encoding, size = BINARY_BLOCKS, size_in_blocks
-        size_in_gaps = _size_in_gaps(own)
+        size_in_gaps = _write_gaps(own, nothing)
         if size_in_gaps <= size + size // 16:  # a little larger is fine, as it is faster to read
             encoding, size = BINARY_GAPS, size_in_gaps
         if bitmap_bytes(n_documents) <= size:
             encoding, size = BINARY_BITMAP, bitmap_bytes(n_documents)
-        latents[row], encodings[row], counts[row], sizes[row] = latent, encoding, n, size
-        row += 1
+        encodings[row], counts[row], sizes[row] = encoding, n, size
     _promote_to_bitmaps(encodings, counts, sizes, n_documents)
-    for row in range(n_lists):
-        list_starts[row + 1] = list_starts[row] + sizes[row]
-    return latents, encodings, list_starts
+    list_starts[1:] = np.cumsum(sizes)
+    return encodings, list_starts
 
 
 @njit(cache=True, nogil=True)
@@ -136,21 +129,6 @@ def _promote_to_bitmaps(
         if budget < 0 or counts[row] * BITMAP_MAX_MEAN_GAP < n_documents:
             break
         encodings[row], sizes[row] = BINARY_BITMAP, bitmap_bytes(n_documents)
-
-
-@njit(cache=True, nogil=True)
-def _size_in_gaps(documents: NDArray[np.uint16]) -> int:
-    size, last = 0, np.int64(0)
-    for document in documents:
-        gap = np.int64(document) - last
-        last = np.int64(document)
-        at = size % LINE_BYTES
-        needed = gap // 255 + 1  # a gap of 255 is SKIP_GAP and a gap of 0
-        if at != 0 and at + needed <= LINE_BYTES:
-            size += needed
-        else:
-            size += (LINE_BYTES - at) % LINE_BYTES + 2
-    return size
 
 
 @njit(cache=True, nogil=True)
@@ -184,22 +162,26 @@ def write(
 
 
 @njit(cache=True, nogil=True)
-def _write_gaps(documents: NDArray[np.uint16], data: NDArray[np.uint8]) -> None:
-    size, last = 0, np.int64(0)
+def _write_gaps(documents: NDArray[np.uint16], data: NDArray[np.uint8]) -> int:
+    """Writes a list of BINARY_GAPS and returns its bytes; only counts them where `data` is empty."""
+    size, last, writing = 0, np.int64(0), len(data) > 0
     for document in documents:
         gap = np.int64(document) - last
         last = np.int64(document)
         at = size % LINE_BYTES
-        needed = gap // 255 + 1
+        needed = gap // 255 + 1  # a gap of 255 is SKIP_GAP and a gap of 0
         if at != 0 and at + needed <= LINE_BYTES:
-            data[size : size + needed - 1] = SKIP_GAP
-            data[size + needed - 1] = gap % 255
             size += needed
-            continue
-        padding = (LINE_BYTES - at) % LINE_BYTES
-        data[size : size + padding] = SKIP_GAP
-        size += padding + 2
-        data[size - 2], data[size - 1] = document & 255, document >> 8
+            if writing:
+                data[size - needed : size - 1] = SKIP_GAP
+                data[size - 1] = gap % 255
+        else:
+            padding = (LINE_BYTES - at) % LINE_BYTES
+            size += padding + 2
+            if writing:
+                data[size - padding - 2 : size - 2] = SKIP_GAP
+                data[size - 2], data[size - 1] = document & 255, document >> 8
+    return size
 
 
 # --- reading -----------------------------------------------------------------------------------------------------

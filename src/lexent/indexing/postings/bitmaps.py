@@ -108,19 +108,24 @@ def probe_many(
         matches[found], places[found] = place, at
         found += np.int64(bit)
     for place in range(found):
-        document, at = candidates[matches[place]], places[place]
-        group, bits, rank, first = document // GROUP_DOCUMENTS, np.uint64(document & 7), 0, low
-        if group > 0:
-            rank_place = ranks + 4 * (group - 1)
+        document, rank, first = candidates[matches[place]], 0, low
+        if document >= GROUP_DOCUMENTS:
+            rank_place = ranks + 4 * (document // GROUP_DOCUMENTS - 1)
             first = min(low + np.int64(load_uint16(data, rank_place)), codes)
             rank = np.int64(load_uint16(data, rank_place + 2))
-        rank += popcount(np.uint64(data[at]) & ((np.uint64(1) << bits) - np.uint64(1)))
-        while first + 8 <= at:
-            rank += popcount(load_word(data, first))
-            first += 8
-        rank += popcount(load_word(data, first) & ((np.uint64(1) << np.uint64(8 * (at - first))) - np.uint64(1)))
+        rank += _documents_before(data, first, places[place], np.uint64(document & 7))
         places[place] = codes + min(rank, last)
     return found
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _documents_before(data: NDArray[np.uint8], first: int, at: int, bit: np.uint64) -> int:
+    """Number of set bits from the byte at `first` up to a bit of the byte at `at`."""
+    count = popcount(np.uint64(data[at]) & ((np.uint64(1) << bit) - np.uint64(1)))
+    while first + 8 <= at:
+        count += popcount(load_word(data, first))
+        first += 8
+    return count + popcount(load_word(data, first) & ((np.uint64(1) << np.uint64(8 * (at - first))) - np.uint64(1)))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -137,13 +142,7 @@ def probe(data: NDArray[np.uint8], descriptor: NDArray[np.int64], n_documents: i
         low = min(low + np.int64(load_uint16(data, rank_place)), codes)
         rank = np.int64(load_uint16(data, rank_place + 2))
     at = min(low + popcount(nonzero & ((np.uint64(1) << byte) - np.uint64(1))), codes)
-    own = np.uint64(data[at])
     bit = np.uint64(document & 7)
-    if (own >> bit) & np.uint64(1) == 0:
+    if (np.uint64(data[at]) >> bit) & np.uint64(1) == 0:
         return -1
-    rank += popcount(own & ((np.uint64(1) << bit) - np.uint64(1)))
-    while low + 8 <= at:
-        rank += popcount(load_word(data, low))
-        low += 8
-    rank += popcount(load_word(data, low) & ((np.uint64(1) << np.uint64(8 * (at - low))) - np.uint64(1)))
-    return codes + min(rank, descriptor[ENTRIES] - 1)
+    return codes + min(rank + _documents_before(data, low, at, bit), descriptor[ENTRIES] - 1)

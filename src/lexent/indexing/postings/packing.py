@@ -121,10 +121,10 @@ def pack(
     starts: NDArray[np.int64], documents: NDArray[np.uint16], codes: NDArray[np.uint8], shifts: NDArray[np.uint16]
 ) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
     """Packs the lists of a chunk: their latents, and their part of each array. The arguments come from `invert`."""
-    latents, encodings, counts, places, code_places, sizes = plan(starts, documents, len(shifts))
+    latents = np.flatnonzero(np.diff(starts)).astype(np.uint32)
+    encodings, counts, places, code_places, sizes = plan(starts, documents, latents, len(shifts))
     shorts, packed = np.zeros(sizes[0], np.uint16), np.zeros(sizes[1] + bitmaps.PADDING_BYTES, np.uint8)
-    max_positions = np.zeros(len(latents), np.uint32)
-    write(starts, documents, codes, shifts, latents, encodings, places, code_places, shorts, packed, max_positions)
+    max_positions = write(starts, documents, codes, shifts, latents, encodings, places, code_places, shorts, packed)
     records = np.stack([max_positions << 20 | counts << 2 | encodings, places, code_places], axis=1)
     return latents, {"records": records, "shorts": shorts, "codes": packed}
 
@@ -153,24 +153,16 @@ def invert(
 
 @njit(cache=True, nogil=True)
 def plan(
-    starts: NDArray[np.int64], documents: NDArray[np.uint16], n_documents: int
-) -> tuple[
-    NDArray[np.uint32], NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]
-]:
-    """Latent, encoding, entries, place and place of the codes of each list that is not empty; and the array sizes."""
-    n_lists = 0
-    for latent in range(len(starts) - 1):
-        n_lists += starts[latent + 1] > starts[latent]
-    latents = np.empty(n_lists, np.uint32)
-    encodings = np.empty(n_lists, np.uint8)
-    counts = np.empty(n_lists, np.uint32)
-    places = np.empty(n_lists, np.uint32)
-    code_places = np.empty(n_lists, np.uint32)
-    shorts, codes, row = 0, 0, 0
-    for latent in range(len(starts) - 1):
+    starts: NDArray[np.int64], documents: NDArray[np.uint16], latents: NDArray[np.uint32], n_documents: int
+) -> tuple[NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]]:
+    """Encoding, entries, place and place of the codes of the list of each latent; and the array sizes."""
+    n_lists = len(latents)
+    encodings, counts = np.empty(n_lists, np.uint8), np.empty(n_lists, np.uint32)
+    places, code_places = np.empty(n_lists, np.uint32), np.empty(n_lists, np.uint32)
+    shorts, codes = 0, 0
+    for row in range(n_lists):
+        latent = np.int64(latents[row])
         n = starts[latent + 1] - starts[latent]
-        if n == 0:
-            continue
         entries, last, size_in_bitmap = n, np.int64(documents[starts[latent]]), bitmaps.header_bytes(n_documents) + 1
         for posting in range(starts[latent], starts[latent + 1]):
             document = np.int64(documents[posting])
@@ -178,7 +170,6 @@ def plan(
             size_in_bitmap += document >> 3 != last >> 3
             last = document
         shorts_in_gaps = entries + (entries + SKIP_INTERVAL - 1) // SKIP_INTERVAL
-        latents[row] = latent
         if n_documents <= max(CODE_ARRAY_MAX_MEAN_GAP * n, min(n + size_in_bitmap, 2 * shorts_in_gaps, 3 * n)):
             encodings[row], counts[row], places[row], code_places[row] = CODE_ARRAY, n, 0, codes
             codes += n_documents
@@ -194,8 +185,7 @@ def plan(
             encodings[row], counts[row], places[row], code_places[row] = DOC_IDS, n, shorts, codes
             shorts += n
             codes += n
-        row += 1
-    return latents, encodings, counts, places, code_places, np.array([shorts, codes])
+    return encodings, counts, places, code_places, np.array([shorts, codes])
 
 
 @njit(cache=True, nogil=True)
@@ -210,17 +200,15 @@ def write(
     code_places: NDArray[np.uint32],
     shorts: NDArray[np.uint16],
     codes: NDArray[np.uint8],
-    max_positions: NDArray[np.uint32],
-) -> None:
-    """Writes the lists to where `plan` placed them, and the highest 2 code + shift of each."""
+) -> NDArray[np.uint32]:
+    """Writes the lists to where `plan` placed them; returns the highest 2 code + shift of each."""
+    max_positions = np.zeros(len(latents), np.uint32)
     for row in range(len(latents)):
         start, stop = starts[latents[row]], starts[latents[row] + 1]
-        max_position = np.int64(0)
+        highest = np.int64(0)
         for posting in range(start, stop):
-            max_position = max(
-                max_position, 2 * np.int64(posting_codes[posting]) + np.int64(shifts[documents[posting]])
-            )
-        max_positions[row] = max_position
+            highest = max(highest, 2 * np.int64(posting_codes[posting]) + np.int64(shifts[documents[posting]]))
+        max_positions[row] = highest
         if encodings[row] == GAPS:
             _write_gaps(documents[start:stop], posting_codes[start:stop], shorts, np.int64(places[row]))
             continue
@@ -233,8 +221,9 @@ def write(
         at = np.int64(places[row])
         if encodings[row] == DOC_IDS:
             shorts[at : at + stop - start] = documents[start:stop]
-            continue
-        bitmaps.write(documents[start:stop], len(shifts), codes, at)
+        else:
+            bitmaps.write(documents[start:stop], len(shifts), codes, at)
+    return max_positions
 
 
 @njit(cache=True, nogil=True)
@@ -294,10 +283,7 @@ def unpack(
     descriptor = np.empty(4, np.int64)
     if not locate(lists, chunk, row, descriptor):
         return -1
-    encoding = descriptor[ENCODING]
-    count = descriptor[ENTRIES]
-    start = descriptor[START]
-    codes = descriptor[CODES]
+    encoding, count, start, codes = descriptor[ENCODING], descriptor[ENTRIES], descriptor[START], descriptor[CODES]
     n = 0
     if encoding >= binary_postings.BINARY_DOC_IDS:
         n = binary_postings.decode(lists.codes, descriptor, out_documents)
