@@ -13,7 +13,7 @@ from lexent.errors import InputError
 from lexent.explain.attribution import WHOLE_TEXT, word_at, words
 from lexent.explain.contributions import bar
 from lexent.indexing.postings.quantisation import LINEAR_STEPS
-from lexent.search.maxsim_scorer import Aligned, MaxSimScorer
+from lexent.search.maxsim_scorer import Aligned
 from lexent.search.query import ADDED_CONCEPT_ROW, WHOLE_TEXT_ROW, Query, QueryRows
 from lexent.types import Contribution, Tokens, TokenShare
 

@@ -85,7 +85,9 @@ class Held:
         """The coded queries of the collection."""
         return TokenMatch(recipe, lexicon, self.encoder).queries(self.collection, scorer.document_scorer)
 
-    def searched(self, lexicon: Lexicon, recipe: Recipe, study: Study) -> tuple[MaxSim, list[Query], scoring.Scores]:
+    def searched(
+        self, lexicon: Lexicon, recipe: Recipe, study: Study
+    ) -> tuple[MaxSimScorer, list[Query], scoring.Scores]:
         """The documents packed as codes of a lexicon, the queries, and the measures of searching them."""
         found = scorer(self.codes(lexicon, recipe.k, progress=study.progress), lexicon, recipe)
         queries = self.queries(lexicon, recipe, found)

@@ -12,8 +12,8 @@ from lexent import recipes
 from lexent.artifact import lexent_version
 from lexent.errors import MismatchError, NotFoundError
 from lexent.evaluation import cache
+from lexent.evaluation.baselines import DenseMaxSim
 from lexent.evaluation.collections import Collection, load
-from lexent.evaluation.dense_maxsim import DenseMaxSim
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import BASELINES, Bench, EncoderLike, Latent, LexiconLike, System, TokenMatch
 from lexent.studies.reproduction.papers import Paper, paper_of
