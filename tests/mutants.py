@@ -164,8 +164,8 @@ MUTANTS = (
     Mutant(
         "coding: margin of the quantised first pass too small",
         "sae/first_pass.py",
-        "threshold = _threshold(top_upper, 2 * (longest * error + slack), best)",
-        "threshold = _threshold(top_upper, 2 * (longest * error + slack), best) + longest * error",
+        "return best[k - 1] - margin",
+        "return best[k - 1]",
         ("tests/test_first_pass.py",),
     ),
     Mutant(
@@ -178,8 +178,8 @@ MUTANTS = (
     Mutant(
         "adapters: closed form without the offset",
         "adapters/kernels.py",
-        "y0, y1 = s * rows[i, j] + b, s * rows[i + 1, j] + b",
-        "y0, y1 = s * rows[i, j], s * rows[i + 1, j] + b",
+        "y = scale[j] * row[j] + bias[j]",
+        "y = scale[j] * row[j]",
         ("tests/test_adapters.py",),
     ),
     Mutant(

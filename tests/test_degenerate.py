@@ -122,6 +122,16 @@ def test_every_recipe_finds_what_there_is(tmp_path: Path, recipe: str, n: int, s
         assert index.dense_search(texts[0], k=10)[0].id == "d0"
 
 
+@pytest.mark.parametrize("n", [3, 5, 9, 31])
+def test_equal_vectors_have_equal_cosines(n: int) -> None:
+    """In float32 the last digit of a matrix product depends on the place of a row."""
+    random = np.random.default_rng(n)
+    for width in (8, 24, 384):
+        store = DenseStore.of(np.tile(random.standard_normal(width), (n, 1)))
+        found = store.cosines(random.standard_normal(width).astype(np.float32))
+        np.testing.assert_array_equal(found, found[0])
+
+
 @pytest.mark.parametrize("recipe", list(recipes.RECIPES))
 def test_empty_texts_have_no_concepts_and_hide_nothing(tmp_path: Path, recipe: str) -> None:
     texts = ["", " \n\t", "yeast dough oven", "of the and"]

@@ -48,10 +48,13 @@ class DenseStore(ForwardStore):
         return len(self) == n_documents
 
     def cosines(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
-        """float32[n_documents]: cosine of each document with a query of length 1."""
+        """float32[n_documents]: cosine of each document with a query of length 1.
+
+        Products are summed in float64: in float32 the last digit of a matrix product depends on the place of a row, and
+        equal documents would not tie.
+        """
         vectors, found = self.arrays["vectors"], np.empty(len(self), np.float32)
         for start in range(0, len(vectors), VECTORS_PER_BLOCK):
-            found[start : start + VECTORS_PER_BLOCK] = (
-                vectors[start : start + VECTORS_PER_BLOCK].astype(np.float32) @ query
-            )
+            block = vectors[start : start + VECTORS_PER_BLOCK].astype(np.float64)
+            found[start : start + VECTORS_PER_BLOCK] = block @ query.astype(np.float64)
         return found
