@@ -49,11 +49,10 @@ class Source:
         with Index.open(self.index, lexicon=self.lexicon) as opened:
             yield opened.lexicon, opened
 
-    def command(self, verb: str, *words: object) -> str:
-        """A command on the concepts of the same lexicon."""
+    def words(self) -> list[object]:
+        """The options that choose the same lexicon again."""
         given = {"--index": self.index, "--lexicon": self.lexicon}
-        chosen = [word for flag, value in given.items() if value for word in (flag, value)]
-        return command("lexent", "concepts", verb, *words, *chosen)
+        return [word for flag, value in given.items() if value for word in (flag, value)]
 
 
 def list_concepts(
@@ -75,9 +74,10 @@ def list_concepts(
         found.sort(key=lambda concept: (-often[concept.id], concept.id))
     shown = found[(page - 1) * limit : page * limit]
     last = -(-len(found) // limit)
-    steps = [source.command("list") + (f" --page {page + 1}" if page < last else "")]
+    following = ["--page", page + 1] if page < last else []
+    steps = [command("lexent", "concepts", "list", *source.words(), *following)]
     if shown:
-        steps.append(source.command("show", shown[0].id))
+        steps.append(command("lexent", "concepts", "show", shown[0].id, *source.words()))
     rows = [_row(concept, counts) for concept in shown]
     return Output(
         {"lexicon": words.name, "total": len(found), "page": page, "concepts": rows},
@@ -105,11 +105,15 @@ def find(
     rows = [_row(concept, counts) for concept in found]
     data = {"lexicon": lexicon.name, "query": text, "concepts": rows}
     if found:
-        return Output(data, _table(found, counts), [source.command("show", found[0].id)])
+        return Output(
+            data, _table(found, counts), [command("lexent", "concepts", "show", found[0].id, *source.words())]
+        )
     close = " ".join(lexicon.concepts.close_words(text))
     hint = f'; did you mean "{close}"?' if close else ""
     line = f'no concept of the lexicon {lexicon.name} has "{text}" in its name{hint}'
-    return Output(data, [line], [source.command("find", close) if close else source.command("list")])
+    if close:
+        return Output(data, [line], [command("lexent", "concepts", "find", close, *source.words())])
+    return Output(data, [line], [command("lexent", "concepts", "list", *source.words())])
 
 
 def show_concept(
@@ -125,7 +129,7 @@ def show_concept(
         documents = {} if opened is None else {"top_documents": _documents(opened, concept.id, limit)}
     neighbours = [{"id": other.id, "label": other.label, "cosine": cosine} for other, cosine in near]
     facts = {"examples": list(concept.examples), "lexicon": words.name, "neighbours": neighbours}
-    steps = [source.command("show", near[0][0].id)] if near else []
+    steps = [command("lexent", "concepts", "show", near[0][0].id, *source.words())] if near else []
     if source.index:
         boost = f"#{concept.id}=2"
         steps.insert(0, command("lexent", "search", source.index, "your question", "--boost", boost))
