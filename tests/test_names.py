@@ -77,7 +77,8 @@ def test_grouping_is_joining_the_first_group_that_fits(texts: list[str]) -> None
 
 @settings(max_examples=200, deadline=None)
 @given(st.text("ab. -'_é实", max_size=60), st.integers(0, 60), st.integers(0, 60))
-def test_windows_hold_the_words_of_the_part(text: str, start: int, length: int) -> None:
+def test_the_pattern_of_a_word_does_not_look_around(text: str, start: int, length: int) -> None:
+    """Naming counts the words of a part of a text with `WORD.findall(text, start, stop)`, without a copy."""
     assert WORD.findall(text, start, start + length) == WORD.findall(text[start : start + length])
 
 
