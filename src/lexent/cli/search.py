@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_HIGHLIGHTED_HITS = 20
 """Hits whose words are marked: each is encoded again, which takes some milliseconds."""
 FAST = settings_group(
-    "search/matching.py",
+    "search/modes.py",
     "Fast",
     ("candidates", "concepts"),
     flags={"concepts": "--coarse"},
