@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 import torch
 
+from lexent import recipes
 from lexent.encoders import ArrayEncoder, Encoder, SentenceEncoder, TinyEncoder, patches, sentence
 from lexent.encoders.encoder import encode
-from lexent.encoders.sentence import _length_batches, embedded_model
+from lexent.encoders.sentence import _length_batches, embedded_model, half_precision
 from lexent.encoders.threads import in_threads
 from lexent.errors import InputError, NotFoundError
-from lexent.models import load_encoder
+from lexent.explain.attribution import code_texts
+from lexent.models import load_encoder, load_lexicon
+from lexent.pipeline import Pipeline
 from lexent.types import Tokens
 
 TEXTS = [
@@ -134,6 +137,23 @@ def test_token_states_are_those_of_sentence_transformers(exact: SentenceEncoder,
     theirs = own.encode(TEXTS, output_value="token_embeddings")
     for text in range(len(TEXTS)):
         np.testing.assert_allclose(states.of(text), theirs[text].numpy(), atol=3e-5)
+
+
+def test_no_texts_have_no_tokens_and_no_codes(shared_encoder: Encoder) -> None:
+    """A server asks for none where all are in its cache."""
+    recipe = recipes.get("latent-terms")
+    pipeline = Pipeline(shared_encoder, load_lexicon(None, recipe=recipe), recipe)
+    assert shared_encoder.tokenize([], kind="document") == []
+    assert code_texts(pipeline, [], kind="document") == []
+
+
+def test_bfloat16_is_used_only_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """oneDNN emulates it on other processors with AVX-512, four times slower than float32."""
+    cpu = torch.device("cpu")
+    monkeypatch.setattr("lexent.cpu.CPU_FEATURES", frozenset({"+avx512bw", "+avx512vl", "+avx512dq", "-avx512bf16"}))
+    assert half_precision(cpu) is None
+    monkeypatch.setattr("lexent.cpu.CPU_FEATURES", frozenset({"+avx512bf16"}))
+    assert (half_precision(cpu) is torch.bfloat16) == torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def test_half_precision_token_states_are_close(shared_encoder: Encoder, exact: SentenceEncoder) -> None:

@@ -112,6 +112,9 @@ def test_settings_are_those_of_a_retuned_index(client: httpx.Client, place: Path
             assert [(hit["id"], round(hit["score"], 6)) for hit in found] == wanted
     is_problem(client.post("/v1/indexes/docs/search", json={"query": "a", "settings": {"k": 3}}), 422)
     is_problem(client.post("/v1/indexes/docs/search", json={"query": "a", "settings": {"k1": "many"}}), 422)
+    deep = b'{"query": "a", "settings": {"zz": ' + b"[" * 900 + b"]" * 900 + b"}}"
+    headers = {"content-type": "application/json"}
+    is_problem(client.post("/v1/indexes/docs/search", content=deep, headers=headers), 422)
 
 
 def test_explain_is_the_librarys(client: httpx.Client, index: Index) -> None:
@@ -337,6 +340,9 @@ def test_a_bulk_add_tells_of_each_bad_row_and_keeps_the_good_ones(living: httpx.
     assert living.get("/v1/indexes/own/documents", params={"id": "e"}).json()["text"] == "giraffe"
     reply = living.post("/v1/indexes/own/documents/bulk?upsert=true", content=rows[5].encode(), headers=headers)
     assert json.loads(reply.text.splitlines()[-1]) == {"done": True, "lines": 1, "added": 1, "replaced": 1, "failed": 0}
+    ended = b'{"id": "f", "text": "a row that ends with a line break"}\n'
+    reply = living.post("/v1/indexes/own/documents/bulk", content=ended, headers=headers)
+    assert json.loads(reply.text.splitlines()[-1])["lines"] == 1
 
 
 def test_a_name_of_ones_own_lasts_and_can_be_taken_back(living: httpx.Client, tmp_path: Path) -> None:

@@ -318,7 +318,7 @@ class Index:
                     if there and not upsert:
                         raise InputError(
                             f'the index already has a document "{next(iter(there))}"; replace it with --upsert '
-                            "(index.upsert), or give it another id"
+                            '(index.upsert; over HTTP "upsert": true), or give it another id'
                         )
                     replaced += there.values()
                     segment.add(chunk, partial(material, chunk))

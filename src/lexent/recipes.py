@@ -57,7 +57,7 @@ class Recipe:
     k: int = 16
     """code: how many latents a state may have; at most what the lexicon was trained for is usual, not required."""
     query_k: int | None = None
-    """code: the same for the states of a query, where each latent costs time; at most k, and k where it is left out."""
+    """code: latents that a state of a query is coded with, at most k; k where it is left out."""
     adaptive_k: bool = False
     """code: for maxsim, a query's states have 16 latents where it has up to 3 tokens, 32 up to 7, 64 where more."""
     pool: Pool = "sum"
@@ -69,7 +69,7 @@ class Recipe:
     power: float = 0.5
     """pool: the exponent of the transform after pooling; 0.5 is the square root, 1 the identity."""
     query_power: float | None = 0.7
-    """pool: the same for queries, whose strongest concepts should stand out; the other exponent where it is none."""
+    """pool: the exponent of queries; that of documents where it is left out."""
     unit: bool = False
     """pool: bring the vector of each text to the length 1, in each of the lexicon's buckets."""
     weighting: BM25 = field(default_factory=BM25)

@@ -113,6 +113,11 @@ def _fact(name: str, value: Any, *, margin: str) -> Iterator[str]:
         for inner, part in value.items():
             yield from _fact(inner, part, margin=f"{margin}  ")
         return
+    if isinstance(value, tuple) and value and all(isinstance(one, dict) for one in value):
+        yield f"{margin}{name}"
+        for one in value:
+            yield f"{margin}  {', '.join(f'{key} {part}' for key, part in one.items() if part not in (None, {}))}"
+        return
     shown = "none" if value in (None, "", {}, [], ()) else value
     if isinstance(value, int) and not isinstance(value, bool) and name != "format":
         shown = f"{value:,}"

@@ -69,6 +69,7 @@ def settings_group(
     *,
     panel: str | None = None,
     flags: Mapping[str, str] = {},
+    help: Mapping[str, str] = {},
     more_help: Mapping[str, str] = {},
     convert: Mapping[str, Convert] = {},
     prefix: str = "--",
@@ -77,7 +78,8 @@ def settings_group(
     """An option for each of some fields of the settings class `name` in a file of the package.
 
     An option is named after its field, or by `flags`. Its type is the field's; a field that is neither a number nor a
-    bool is given as text, and `convert` makes its value. with_defaults: say the default in the help.
+    bool is given as text, and `convert` makes its value. with_defaults: say the default in the help. help: in place of
+    the field's doc line, where the option says the opposite or has another value for None.
     """
     declared = fields_of(file, name)
     within = prefix.removeprefix("--").replace("-", "_")
@@ -90,8 +92,8 @@ def settings_group(
             flag = f"{flag}/--no-{flag.removeprefix('--')}"
         default = f" Default: {found.default.strip('(,)')}." if with_defaults and found.default else ""
         choices = f" One of: {', '.join(map(str, found.choices))}." if found.choices else ""
-        help = f"{found.help}{choices}{default} {more_help.get(each, '')}".strip()
-        option = typer.Option(flag, help=help, rich_help_panel=panel, show_default=False)
+        text = help.get(each) or f"{found.help}{choices}{default} {more_help.get(each, '')}".strip()
+        option = typer.Option(flag, help=text, rich_help_panel=panel, show_default=False)
         parameters.append(_parameter(within + each, Annotated[kind | None, option], None))
     return _changes(parameters, convert, within)
 

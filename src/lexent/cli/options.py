@@ -14,7 +14,7 @@ from lexent.errors import InputError
 if TYPE_CHECKING:
     from lexent.recipes import Recipe
 
-RECIPE_PANEL = "Recipe settings (what is not given stays as the recipe has it)"
+RECIPE_PANEL = "Recipe settings (what is not given stays as it is)"
 RecipeName = Annotated[
     str, typer.Option("--recipe", help="The recipe, which names a choice for each stage: a name, or a file of `tune`.")
 ]
@@ -148,7 +148,7 @@ def _recipe_group(name: str, *names: str) -> OptionGroup:
 _WEIGHTING = _recipe_group("BM25", "k1", "b", "idf", "k2", "formula")
 _RETUNABLE = (
     "query_k", "function_words", "emphasis", "power", "query_power", "document_cap", "query_cap", "prune", "adaptive_k",
-    "whole", "buckets", "predicted",
+    "whole", "buckets", "predicted", "fast",
 )  # fmt: skip
 RETUNABLE = _WEIGHTING + _recipe_group("Recipe", *_RETUNABLE)
 """Settings of a recipe that can change on an existing index."""

@@ -100,6 +100,8 @@ class SentenceEncoder:
         tokenizer = self._tokenizer()
         if tokenizer is None:
             raise InputError(f'the encoder "{self.id}" has no tokenizer')
+        if not texts:
+            return []
         encoded = tokenizer(
             [self.prompts[kind] + text for text in texts],
             truncation=True,
@@ -225,14 +227,21 @@ def embedded_model() -> Path:
 
 
 def half_precision(device: torch.device) -> torch.dtype | None:
-    """bfloat16 where the hardware multiplies it; None where it would be emulated."""
+    """bfloat16 where the hardware multiplies it; None where it would be emulated.
+
+    oneDNN supports bfloat16 on every processor with AVX-512, but emulates it, four times slower than float32, where
+    there are no such instructions.
+    """
     import torch
+
+    from lexent.cpu import CPU_FEATURES
 
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported() else None
     if device.type != "cpu" or not torch._C._has_mkldnn:
         return None
-    return torch.bfloat16 if torch.ops.mkldnn._is_mkldnn_bf16_supported() else None
+    native = bool(CPU_FEATURES & {"+avx512bf16", "+amx-bf16", "+bf16"})
+    return torch.bfloat16 if native and torch.ops.mkldnn._is_mkldnn_bf16_supported() else None
 
 
 def _length_batches(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray[np.int64]]:

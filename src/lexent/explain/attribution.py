@@ -101,6 +101,8 @@ class CodedText:
 
 def code_texts(pipeline: Pipeline, texts: Sequence[str], *, kind: Kind) -> list[CodedText]:
     """The texts, encoded and coded token by token, as an index codes them."""
+    if not texts:
+        return []
     recipe = pipeline.recipe
     tokens = pipeline.encoder.tokenize(texts, kind=kind, specials=recipe.specials)
     # By MaxSim a query's concept counts as often as its tokens have it; a document's, in one token at a time.

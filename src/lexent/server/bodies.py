@@ -92,7 +92,8 @@ class QueryBody(TextBody):
 
     def searcher(self, served: ServedIndex, settings: dict[str, Any] | None = None) -> Searcher:
         """The searcher of an index that answers it, by the body's settings."""
-        return super().searcher(served, {**self.settings.model_dump(exclude_unset=True), **(settings or {})})
+        given = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
+        return super().searcher(served, {**given, **(settings or {})})
 
     @property
     def weighing(self) -> dict[str, Any]:

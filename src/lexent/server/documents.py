@@ -81,7 +81,8 @@ class Bulk:
                     if len(self._rows) >= self.served.limits.batch:
                         await self._commit()
                 yield self._replies()
-            self._take(rest)
+            if rest:
+                self._take(rest)
             await self._commit()
         except LexentError as error:  # nothing after this row is read; what was committed stays
             self._fail(self.lines + 1, error)
@@ -107,7 +108,10 @@ class Bulk:
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the row"
-            self._fail(self.lines, InputError(f'{where}: {first["msg"]}; a row is {{"id": "...", "text": "..."}}'))
+            self._fail(
+                self.lines,
+                InputError(f'{where}: {first["msg"]}; a row is {{"id": "...", "text": "...", "metadata": {{...}}}}'),
+            )
         except orjson.JSONDecodeError as error:
             self._fail(self.lines, InputError(f"not JSON: {error}; write one document a row"))
         except LexentError as error:

@@ -84,7 +84,10 @@ SSR = changes_of(SsrRun) + settings_group(
     ),
     panel=_PAIRS_PANEL,
     flags={"whole_d_sae": "--whole-latents", "freeze": "--unfreeze/--freeze"},
-    more_help={"freeze": "A trained one is saved beside the lexicon, in the folder DIR-encoder. With --paper: False."},
+    help={
+        "freeze": "Train the encoder with the autoencoders, and save it beside the lexicon, in the folder DIR-encoder. "
+        "Default: --freeze; with --paper: --unfreeze."
+    },
     convert={"freeze": lambda unfreeze: not unfreeze},
 )  # fmt: skip
 """Settings of codes that are compared token by token."""
@@ -93,7 +96,11 @@ UHD = changes_of(UhdRun) + settings_group(
     "WinnerConfig",
     ("layers", "shallow", "mask", "boost", "loss", "binary", "rank"),
     panel=_UHD_PANEL,
-    more_help={"layers": "Several with commas between.", "rank": "Write None as -1."},
+    help={
+        "rank": "Rank of the change of each of the encoder's matrices: 0 leaves the encoder as it is, -1 trains all of "
+        "it. Default: 16."
+    },
+    more_help={"layers": "Several with commas between."},
     convert={"layers": _layers, "rank": lambda rank: None if rank < 0 else rank},
 )
 """Settings of winners in buckets."""
