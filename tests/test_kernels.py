@@ -259,6 +259,23 @@ def test_500_latents_and_a_thousand_hits() -> None:
     same((found.positions[0], found.scores[0]), reference.top(codes, recipe, *query_vectors.of(0), k=1000))
 
 
+@pytest.mark.parametrize("k", [10, 101, 200])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_lists_of_like_weights_in_many_chunks(seed: int, k: int) -> None:
+    """No list decides alone: those that are probed last make up half of a score, also beyond the k of bound pruning."""
+    random, size, n = np.random.default_rng(seed), 60, 6000
+    present = random.random((n, size)) < random.uniform(0.02, 0.4, size)
+    _, ids = np.nonzero(present)
+    offsets = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+    codes = Codes(ids.astype(np.int32), random.integers(80, 160, len(ids), dtype=np.uint8), offsets.astype(np.int64))
+    for recipe in RECIPES:
+        scorer = DocumentScorer([packed(codes, recipe, size=size, chunk=700)], recipe, size=size)
+        query_vectors = csr([dict(enumerate(random.uniform(0.8, 1.2, size).tolist())) for _ in range(4)], size=size)
+        found = scorer.top_weighted(query_vectors, k)
+        for row in range(len(query_vectors)):
+            same((found.positions[row], found.scores[row]), reference.top(codes, recipe, *query_vectors.of(row), k=k))
+
+
 def test_many_queries_on_several_threads_equal_one_after_the_other() -> None:
     scorer = DocumentScorer([packed(documents(2, 3000), RECIPES[0], chunk=1000)], RECIPES[0], size=SIZE)
     query_vectors = queries(2, 3 * QUERIES_PER_TASK + 5, SIZE)
