@@ -92,7 +92,10 @@ class QueryBody(TextBody):
 
     def searcher(self, served: ServedIndex, settings: dict[str, Any] | None = None) -> Searcher:
         """The searcher of an index that answers it, by the body's settings."""
-        given = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
+        # The values of unknown names are not read: they may be nested deeper than JSON can be written.
+        given = {
+            name: getattr(self.settings, name) if name in TUNABLE else None for name in self.settings.model_fields_set
+        }
         return super().searcher(served, {**given, **(settings or {})})
 
     @property
