@@ -340,9 +340,6 @@ def test_a_bulk_add_tells_of_each_bad_row_and_keeps_the_good_ones(living: httpx.
     assert living.get("/v1/indexes/own/documents", params={"id": "e"}).json()["text"] == "giraffe"
     reply = living.post("/v1/indexes/own/documents/bulk?upsert=true", content=rows[5].encode(), headers=headers)
     assert json.loads(reply.text.splitlines()[-1]) == {"done": True, "lines": 1, "added": 1, "replaced": 1, "failed": 0}
-    ended = b'{"id": "f", "text": "a row that ends with a line break"}\n'
-    reply = living.post("/v1/indexes/own/documents/bulk", content=ended, headers=headers)
-    assert json.loads(reply.text.splitlines()[-1])["lines"] == 1
 
 
 def test_a_name_of_ones_own_lasts_and_can_be_taken_back(living: httpx.Client, tmp_path: Path) -> None:

@@ -81,8 +81,7 @@ class Bulk:
                     if len(self._rows) >= self.served.limits.batch:
                         await self._commit()
                 yield self._replies()
-            if rest:
-                self._take(rest)
+            self._take(rest)
             await self._commit()
         except LexentError as error:  # nothing after this row is read; what was committed stays
             self._fail(self.lines + 1, error)
