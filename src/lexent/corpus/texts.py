@@ -22,11 +22,14 @@ class Texts:
     corpora: tuple[Corpus, ...]
 
     def __iter__(self) -> Iterator[str]:
-        for corpus in self.corpora:
-            if corpus.table.unit == "file":
-                yield from _pieces(Path(corpus.name))
-            else:
-                yield from corpus.contents()
+        return (text for _, text in self.by_source())
+
+    def by_source(self) -> Iterator[tuple[int, str]]:
+        """The strings, each with the number of the corpus that it is of."""
+        for number, corpus in enumerate(self.corpora):
+            of_files = corpus.table.unit == "file"
+            for text in _pieces(Path(corpus.name)) if of_files else corpus.contents():
+                yield number, text
 
     def count(self) -> int | None:
         """How many strings there are; None when only reading everything would tell."""

@@ -1,10 +1,10 @@
-"""Texts to shuffled batches of states, block by block, so that no full set of activations is ever held."""
+"""Texts to shuffled batches of states, block by block: drawn evenly or by weights, encoded each time or once."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,11 +17,18 @@ from lexent.types import Level
 
 if TYPE_CHECKING:
     import torch
+    from numpy.typing import NDArray
 
     from lexent.encoders import Encoder
 
 
 BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+")
+MAX_DOMAIN_SHARE = 0.2
+"""No domain has more than this share of the states of a balanced pass."""
+CHARS_PER_TOKEN = 4.0
+"""About as many in English; used to guess how much memory states take."""
+KEPT_MEMORY_SHARE = 0.6
+"""States are kept where they are expected to take at most this share of the GPU's free memory."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,10 @@ class StateStream:
     passes: int = 3
     block_texts: int = 4096
     seed: int = 0
+    weights: NDArray[np.float64] | None = None
+    """float64[n_texts]: how often a pass has each text, on average; once each where not given. They sum to n_texts."""
+    keep: bool = False
+    """Encode every text once and keep its states on the encoder's device for all passes."""
 
     @property
     def blocks(self) -> int:
@@ -59,12 +70,27 @@ class StateStream:
         import torch
 
         per_pass = self.blocks // self.passes
-        order = np.random.default_rng([self.seed, number // per_pass]).permutation(len(self.texts))
         start = number % per_pass * self.block_texts
-        texts = [self.texts[place] for place in order[start : start + self.block_texts]]
-        rows = self.states(texts)
+        chosen = self._order(number // per_pass)[start : start + self.block_texts]
+        rows = self._kept.of(chosen) if self.keep else self.states([self.texts[place] for place in chosen])
         generator = torch.Generator().manual_seed(int(np.random.default_rng([self.seed, 1, number]).integers(2**31)))
         return rows[torch.randperm(len(rows), generator=generator).to(rows.device)]
+
+    def _order(self, number: int) -> NDArray[np.int64]:
+        """int64[n_texts]: the texts of a pass, shuffled; by weights, some several times and some not at all."""
+        draw = np.random.default_rng([self.seed, number])
+        if self.weights is None:
+            return draw.permutation(len(self.texts))
+        # Systematic sampling: a text has its weight, rounded down or up.
+        ends = np.cumsum(self.weights) * (len(self.texts) / self.weights.sum())
+        places = np.searchsorted(ends, draw.random() + np.arange(len(self.texts)), side="right")
+        return draw.permutation(np.minimum(places, len(self.texts) - 1))
+
+    @cached_property
+    def _kept(self) -> KeptStates:
+        batches = finite_batches(self.encoder, self.texts, kind="document", level=self.level)
+        parts = ((rows, states.values, states.offsets) for rows, states in batches)
+        return KeptStates.of_batches(parts, len(self.texts))
 
     def states(self, texts: Sequence[str]) -> torch.Tensor:
         """float[n_rows, d_in]: the states of some texts, in the order in which they were encoded."""
@@ -81,6 +107,62 @@ class StateStream:
                 rows = ahead.pop().result()
                 ahead += [pool.submit(self.block, number + 1)] if number + 1 < self.blocks else []
                 yield number, rows
+
+
+@dataclass(frozen=True, slots=True)
+class KeptStates:
+    """The states of all texts as the encoder gave them, batch by batch."""
+
+    batches: list[torch.Tensor]
+    places: NDArray[np.int64]
+    """int64[n_texts, 3]: the batch of each text, and its first and last row there."""
+
+    @staticmethod
+    def of_batches(batches: Iterable[tuple[NDArray[np.int64], torch.Tensor, NDArray[np.int64]]], n: int) -> KeptStates:
+        """From texts, states and offsets of each batch; n: the number of texts."""
+        held, places = [], np.zeros((n, 3), np.int64)
+        for number, (rows, values, offsets) in enumerate(batches):
+            held.append(values)
+            places[rows] = np.stack([np.full(len(rows), number), offsets[:-1], offsets[1:]], axis=1)
+        return KeptStates(held, places)
+
+    def of(self, texts: NDArray[np.int64]) -> torch.Tensor:
+        """float[n_rows, d_in]: the states of some texts, in their order."""
+        import torch
+
+        return torch.cat([self.batches[at][first:last] for at, first, last in self.places[texts].tolist()])
+
+
+def balanced(texts: Sequence[str], domains: Sequence[int], *, power: float) -> NDArray[np.float64]:
+    """float64[n_texts]: how often a pass has each text, so that a domain's share follows a power of its size.
+
+    1 takes domains as they are, 0 alike. No domain gets more than MAX_DOMAIN_SHARE, unless there are too few of them. A
+    domain's size is in characters, as states are drawn text by text.
+    """
+    chars, of = np.array([len(text) for text in texts], np.float64), np.asarray(domains)
+    sizes = np.bincount(of, weights=chars)
+    shares = np.where(sizes > 0, sizes**power, 0.0)
+    shares /= shares.sum()
+    limit = max(MAX_DOMAIN_SHARE, 1 / np.count_nonzero(shares))
+    while (above := shares > limit + 1e-12).any():  # what is cut goes to those below, which may then be above
+        shares[above] = limit
+        below = shares < limit - 1e-12
+        if not below.any():
+            break
+        shares[below] *= (1 - shares[~below].sum()) / shares[below].sum()
+    weights = (shares / np.maximum(sizes, 1))[of]
+    return weights * (len(texts) / weights.sum())
+
+
+def fits_on_gpu(texts: Sequence[str], encoder: Encoder, *, level: Level) -> bool:
+    """Whether the encoder is on a GPU whose free memory can hold the states of all texts."""
+    import torch
+
+    device = getattr(encoder, "device", None)
+    if getattr(device, "type", "") != "cuda":
+        return False
+    rows = sum(len(text) for text in texts) / CHARS_PER_TOKEN if level == "tokens" else len(texts)
+    return rows * encoder.dim * 4 < KEPT_MEMORY_SHARE * torch.cuda.mem_get_info(device)[0]
 
 
 def text_digest(texts: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -18,11 +18,12 @@ from lexent.cli.train import from_pairs
 from lexent.errors import InputError
 
 Level = Literal["tokens", "pooled"]
+T = TypeVar("T")
 
 SETTINGS = settings_group(
     "training/reconstruction/trainer.py",
     "TrainConfig",
-    ("d_sae", "k", "batch", "lr", "seed", "tied", "architecture"),
+    ("d_sae", "k", "nested_k", "batch", "lr", "seed", "tied", "architecture"),
     flags={"d_sae": "--latents", "k": "--sae-k"},
     more_help={
         "d_sae": "With --recipe ssr: 16,384; uhd: 81,920 in each bucket.",
@@ -47,6 +48,8 @@ class Run:
     """How often every text is seen. Default: 3, and 2 before the pairs of ssr, or none with --paper."""
     sentences: int = 4
     """Learn from up to this many sentences of each text, too."""
+    balance: float | None = None
+    """Draw each of several TEXTS by this power of its size, none of them more than a fifth: 0 alike, 1 as they are."""
     level: Level | None = None
     """Learn from a state per token, or one per text. Default: tokens."""
     sample: int | None = None
@@ -88,7 +91,7 @@ def train(
             raise InputError(f"--recipe {recipe} reads {chosen.level} states; leave --level {level} out")
         level = chosen.level
     begin = perf_counter()
-    held = texts_of(texts, columns, sample=run.sample)
+    held, domains = texts_by_domain(texts, columns, sample=run.sample)
     try:
         with Meter("") as meter:
             given: dict[str, Any] = {
@@ -127,6 +130,8 @@ def train(
                     config=TrainConfig.for_level(level or "tokens", **settings),
                     passes=3 if run.passes is None else run.passes,
                     sentences=run.sentences,
+                    balance=1.0 if run.balance is None else run.balance,
+                    domains=domains,
                     **given,
                 )
     except KeyboardInterrupt:
@@ -182,7 +187,10 @@ def _refuse_others(
     if with_ssr or with_uhd:
         if run.level is not None:
             raise InputError(f"--level was given, but {decides}")
+        if run.balance is not None:
+            raise InputError(f"--balance was given, but {useless}")
         _refuse([name for name in settings if name == "architecture"], SETTINGS, decides)
+        _refuse([name for name in settings if name == "nested_k"], SETTINGS, useless)
         if not with_ssr:
             if run.passes is not None:
                 raise InputError(f"--passes was given, but {useless}")
@@ -204,19 +212,26 @@ def texts_of(
     paths: list[Path], columns: options.TextColumns, *, sample: int | None, distinct: bool = False
 ) -> list[str]:
     """Texts from files or folders; `sample` of them where there are more. distinct: none of them twice or empty."""
+    return texts_by_domain(paths, columns, sample=sample, distinct=distinct)[0]
+
+
+def texts_by_domain(
+    paths: list[Path], columns: options.TextColumns, *, sample: int | None, distinct: bool = False
+) -> tuple[list[str], list[int]]:
+    """As `texts_of`, and the number of the file or folder that each text is from."""
     from lexent.corpus import texts as read
 
     given = read(paths, **vars(columns))
     count = given.count()
-    held = list(given) if sample is None else sampled(given, sample, count=count)
+    held = list(given.by_source()) if sample is None else sampled(given.by_source(), sample, count=count)
     if distinct:
-        held = list(dict.fromkeys(one for one in held if one.strip()))
+        held = [(source, text) for text, source in {text: source for source, text in held if text.strip()}.items()]
     of = f" of {count:,}" if count and count != len(held) else ""
     say(f"found    {len(held):,}{of} texts")
-    return held
+    return [text for _, text in held], [source for source, _ in held]
 
 
-def sampled(texts: Iterable[str], size: int, *, count: int | None) -> list[str]:
+def sampled(texts: Iterable[T], size: int, *, count: int | None) -> list[T]:
     """`size` texts, drawn evenly from beginning to end: the same ones each time, so that a run can go on."""
     if size < 1:
         raise InputError(f"sample is {size}; allowed: 1 or more")

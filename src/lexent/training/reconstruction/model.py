@@ -72,31 +72,48 @@ class TopKModel(nn.Module):
         return F.relu(pre + _at(self.b_enc, ids)), directions
 
     def loss(
-        self, x: torch.Tensor, *, k: int, dead: torch.Tensor, k_aux: int, aux_weight: float, autocast: bool
+        self,
+        x: torch.Tensor,
+        *,
+        k: int,
+        dead: torch.Tensor,
+        k_aux: int,
+        aux_weight: float,
+        autocast: bool,
+        nested_k: int | None = None,
     ) -> Loss:
         """The loss of a batch x [n, d_in]: the unexplained variance, and AuxK over the `dead` latents.
 
-        Both terms are divided by the same variance. AuxK predicts the detached residual, without the bias.
+        nested_k: the unexplained variance is the mean of that at k and that of the strongest nested_k latents. All
+        terms are divided by the same variance. AuxK predicts the detached residual, without the bias.
         """
         variance = (x - x.mean(dim=0)).square().sum().detach().clamp_min(1e-12)
         centred = x - self.b_dec
-        ids, fired, rebuilt = self.rebuild(centred, k, autocast=autocast)
+        ids, fired, rebuilt, nested = self.rebuild(centred, k, autocast=autocast, nested_k=nested_k)
         residual = centred - rebuilt
         fvu = residual.square().sum() / variance
+        unexplained = fvu if nested is None else (fvu + (centred - nested).square().sum() / variance) / 2
         auxiliary = x.new_zeros(())
         if len(dead) > 0:
             auxiliary = self._auxiliary(centred, residual.detach(), dead, min(k_aux, len(dead)), autocast) / variance
-        total = fvu + aux_weight * min(len(dead) / k_aux, 1.0) * auxiliary
+        total = unexplained + aux_weight * min(len(dead) / k_aux, 1.0) * auxiliary
         return Loss(total, fvu.detach(), auxiliary.detach(), fired.sum() / len(x), ids, fired)
 
     def rebuild(
-        self, centred: torch.Tensor, k: int, *, autocast: bool
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The latents selected, which of them fired, and what the centred states are rebuilt as."""
+        self, centred: torch.Tensor, k: int, *, autocast: bool, nested_k: int | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """The latents selected, which of them fired, and what the centred states are rebuilt as.
+
+        Last, what they are rebuilt as by the strongest nested_k of the latents, where it is given.
+        """
         with torch.autocast(centred.device.type, dtype=torch.bfloat16, enabled=autocast):
             ids = self.select(centred.detach(), k)
         values, directions = self.values(centred, ids)
-        return ids, values.detach() > 0, torch.einsum("nk,nkd->nd", values, directions)
+        if nested_k is None:
+            return ids, values.detach() > 0, torch.einsum("nk,nkd->nd", values, directions), None
+        inner = torch.einsum("nk,nkd->nd", values[:, :nested_k], directions[:, :nested_k])
+        outer = torch.einsum("nk,nkd->nd", values[:, nested_k:], directions[:, nested_k:])
+        return ids, values.detach() > 0, inner + outer, inner
 
     def _auxiliary(
         self, centred: torch.Tensor, residual: torch.Tensor, dead: torch.Tensor, k: int, autocast: bool
@@ -180,16 +197,16 @@ class BatchTopKModel(TopKModel):
     """
 
     def rebuild(
-        self, centred: torch.Tensor, k: int, *, autocast: bool
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Rebuilt states, latents and activations, with k latents a state on average."""
+        self, centred: torch.Tensor, k: int, *, autocast: bool, nested_k: int | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """As for topk, with k latents a state on average; nested_k has no meaning here."""
         with torch.autocast(centred.device.type, dtype=torch.bfloat16, enabled=autocast):
             pre = F.linear(centred, self.encoder_rows(), self.b_enc)
             places = top_of_batch(pre.detach(), len(centred) * k)  # into the flattened matrix
             values = F.relu(pre.flatten().gather(0, places))
             codes = torch.zeros_like(pre).flatten().scatter(0, places, values).view_as(pre)
             rebuilt = codes @ self.W_dec
-        return places % pre.shape[1], values.detach() > 0, rebuilt.float()
+        return places % pre.shape[1], values.detach() > 0, rebuilt.float(), None
 
 
 MODELS: dict[str, type[TopKModel]] = {"topk": TopKModel, "batchtopk": BatchTopKModel}

@@ -18,7 +18,7 @@ from lexent.encoders.encoder import DEFAULT
 from lexent.errors import InputError, TrainingWarning
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
 from lexent.models import load_encoder
-from lexent.training.stream import BETWEEN_SENTENCES, StateStream
+from lexent.training.stream import BETWEEN_SENTENCES, StateStream, balanced, fits_on_gpu
 from lexent.types import Level
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def train(
     config: TrainConfig | None = None,
     passes: int = 3,
     sentences: int = 4,
+    balance: float = 1.0,
+    domains: Sequence[int] | None = None,
     bits: Literal[8, 32] = 32,
     name: str | None = None,
     overwrite: bool = False,
@@ -48,7 +50,9 @@ def train(
     states are not: they are encoded, shuffled and trained on block by block, once a pass. A run that is stopped goes on
     from its last checkpoint, in the folder `out` + ".training", when the same call is made again. sentences: up to this
     many of each text are learned from beside it, as texts of their own, so that short texts such as queries are known
-    as well. bits=8 stores the matrices in 8 bits, a quarter of the size.
+    as well. balance: below 1, domains of text are drawn by this power of their size, 0 alike, and none makes up more
+    than a fifth of the states. Each file that is given is a domain; domains: that of each text, for strings.
+    bits=8 stores the matrices in 8 bits, a quarter of the size.
     config: how; where it is not given, what suits the level. batchtopk holds some texts back, to set its threshold on.
     """
     from lexent.lexicon.naming import named_lexicon
@@ -57,6 +61,8 @@ def train(
     out = arguments.path("out", out)
     arguments.whole("passes", passes, least=1)
     arguments.whole("sentences", sentences, least=0)
+    if not 0 <= arguments.number("balance", balance) <= 1:
+        raise arguments.refused("balance", balance, "from 0 (domains alike) to 1 (as they are)")
     arguments.flag("overwrite", overwrite)
     arguments.function("progress", progress)
     arguments.unicode("name", arguments.text_or_none("name", name) or "")
@@ -66,7 +72,7 @@ def train(
     if config is not None:
         arguments.instance("config", config, TrainConfig, allowed="a TrainConfig: TrainConfig.for_level(LEVEL)")
     check_target(out, kind="lexicon", overwrite=overwrite)
-    held = [arguments.unicode("a text to train on", text) for text in lessons_of(texts) if text.strip()]
+    held, domains = _held(texts, domains)
     if not held:
         raise InputError("there is no text to train on; give files with prose: lexent train TEXTS --out DIR")
     config = config or TrainConfig.for_level(level)
@@ -74,8 +80,13 @@ def train(
     if isinstance(model, ArrayEncoder):
         sentences = 0  # it knows whole texts only
     learned, kept_back = split(held, seed=config.seed) if config.architecture == "batchtopk" else (held, [])
-    lessons = with_sentences(learned, sentences, seed=config.seed)
-    stream = StateStream(lessons, model, level=level, passes=passes, seed=config.seed)
+    lessons, sources = with_sources(learned, sentences, seed=config.seed)
+    weights = None
+    if balance < 1:
+        domain_of = dict(zip(held, domains, strict=True))
+        weights = balanced(lessons, [domain_of[learned[source]] for source in sources], power=balance)
+    keep = passes > 1 and fits_on_gpu(lessons, model, level=level)
+    stream = StateStream(lessons, model, level=level, passes=passes, seed=config.seed, weights=weights, keep=keep)
     held_out = with_sentences(kept_back, sentences, seed=config.seed)
     trainer = Trainer(stream, config, folder=training_folder(out), held_out=held_out)
     # A pooled state is of its whole text, so that short texts say best what its latents are about.
@@ -89,6 +100,7 @@ def train(
         **({"held_out": len(kept_back)} if kept_back else {}),
         "sentences": len(lessons) - len(learned),
         "passes": passes,
+        **({"balance": balance, "domains": len(set(domains))} if balance < 1 else {}),
         "states": trainer.states,
         **asdict(config),
         **measured,
@@ -147,16 +159,27 @@ def warn_of_dead_latents(trainer: Trainer, *, passes: int) -> None:
     )
 
 
-def lessons_of(source: str | Path | Iterable[str | Path]) -> Iterable[str]:
-    """The texts of a source: strings as they are, files and folders read."""
+def lessons_of(source: str | Path | Iterable[str | Path]) -> Iterable[tuple[int, str]]:
+    """The texts of a source, each with its domain: strings are of one, of files and folders each is one."""
     from lexent.corpus import files_of  # reading files needs packages that training alone does not
     from lexent.corpus import texts as read
 
     if arguments.is_path(source):
-        return read(cast("str | Path", source))
+        return read(cast("str | Path", source)).by_source()
     given = arguments.items("texts", source, "strings, or files to read")
     paths = files_of(given, "texts")
-    return arguments.texts("texts", given) if paths is None else read(paths)
+    return ((0, text) for text in arguments.texts("texts", given)) if paths is None else read(paths).by_source()
+
+
+def _held(source: str | Path | Iterable[str | Path], domains: Sequence[int] | None) -> tuple[list[str], Sequence[int]]:
+    """The texts to learn from that are not empty, and the domain of each."""
+    found = list(lessons_of(source))
+    if domains is not None:
+        if len(domains) != len(found):
+            raise InputError(f"there are {len(domains)} domains for {len(found)} texts; give one for each text")
+        found = [(domain, text) for domain, (_, text) in zip(domains, found, strict=True)]
+    held = [(domain, arguments.unicode("a text to train on", text)) for domain, text in found if text.strip()]
+    return [text for _, text in held], [domain for domain, _ in held]
 
 
 def split(texts: Sequence[str], *, seed: int = 0) -> tuple[list[str], list[str]]:
@@ -171,13 +194,20 @@ def split(texts: Sequence[str], *, seed: int = 0) -> tuple[list[str], list[str]]
 
 def with_sentences(texts: Sequence[str], each: int, *, seed: int = 0) -> list[str]:
     """The texts, and after them up to `each` sentences of every text that has several, drawn at random."""
+    return with_sources(texts, each, seed=seed)[0]
+
+
+def with_sources(texts: Sequence[str], each: int, *, seed: int = 0) -> tuple[list[str], list[int]]:
+    """As `with_sentences`, and for each text or sentence the position of the text that it is of."""
     draw = np.random.default_rng(seed)
-    found = list(texts)
-    for text in texts:
+    found, sources = list(texts), list(range(len(texts)))
+    for number, text in enumerate(texts):
         parts = [part for part in BETWEEN_SENTENCES.split(text) if len(part) > 20]  # shorter: initials, numbers
         if len(parts) > 1:
-            found += [parts[place] for place in sorted(draw.permutation(len(parts))[:each])]
-    return found
+            chosen = sorted(draw.permutation(len(parts))[:each])
+            found += [parts[place] for place in chosen]
+            sources += [number] * len(chosen)
+    return found, sources
 
 
 def card(lexicon: Lexicon) -> str:

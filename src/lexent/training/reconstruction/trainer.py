@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -42,6 +43,8 @@ class TrainConfig:
     """How many latents a state gets: topk gives each k, batchtopk k on average; batchtopk is best for pooled states."""
     k_from: int | None = None
     """Latents a state may use at the start; over the first half of the run it becomes k. None: k all along."""
+    nested_k: int | None = None
+    """Rebuild each state from its strongest so many latents too, so that codes can be cut to them at use. topk only."""
     unit_states: bool = True
     """Code the direction of each state, and multiply its activations by its norm."""
     tied: bool = True
@@ -70,6 +73,10 @@ class TrainConfig:
         arguments.choice("architecture", self.architecture, get_args(Architecture))
         if self.k_from is not None and not 1 <= self.k_from <= self.d_sae:
             raise InputError(f"k_from is {self.k_from}; allowed: from 1 to the number of latents, {self.d_sae}")
+        if self.nested_k is not None and not 1 <= self.nested_k <= self.k:
+            raise InputError(f"nested_k is {self.nested_k}; allowed: from 1 to k, {self.k}")
+        if self.nested_k is not None and self.architecture != "topk":
+            raise InputError(f"nested_k is of topk, and the architecture is {self.architecture}; leave it out")
         if self.k_aux < 1 or self.seed < 0:
             raise InputError(f"k_aux is {self.k_aux} and seed {self.seed}; allowed: k_aux from 1, seed from 0")
 
@@ -138,6 +145,8 @@ class Trainer(TrainingRun[Progress]):
         stream = self.stream
         facts: dict[str, Any] = {"texts": len(stream.texts), "passes": stream.passes, "block_texts": stream.block_texts}
         facts |= {"order": stream.seed, "content": stream.digest}
+        if stream.weights is not None:
+            facts["weights"] = hashlib.sha256(stream.weights.tobytes()).hexdigest()[:16]
         if self.held_out:
             facts["held_out"] = text_digest(self.held_out)
         return {**asdict(self.config), **facts, "encoder": stream.encoder.fingerprint, "level": stream.level}
@@ -218,6 +227,7 @@ class Trainer(TrainingRun[Progress]):
         loss = self.model.loss(
             batch,
             k=config.k_at(share),
+            nested_k=config.nested_k,
             dead=self.dead,
             k_aux=config.k_aux,
             aux_weight=config.aux_weight,
