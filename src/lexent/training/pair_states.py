@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import torch
 
-from lexent.encoders import patches
+from lexent.encoders import fine_tuning
 from lexent.encoders.encoder import batches_with_whole, check_finite, finite_batches
 from lexent.encoders.sentence import SentenceEncoder
 from lexent.errors import InputError
@@ -163,7 +163,7 @@ def trainable(encoder: Encoder, *, device: torch.device) -> Any:
             f'the encoder "{encoder.id}" cannot be trained; give a sentence-transformers model, or leave it as it is: '
             "--freeze"
         )
-    return patches.learner(encoder.model, rank=None, seed=0, device=device)
+    return fine_tuning.learner(encoder.model, rank=None, seed=0, device=device)
 
 
 def _first(offsets: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

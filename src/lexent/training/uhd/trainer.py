@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from lexent.encoders import patches
+from lexent.encoders import fine_tuning
 from lexent.encoders.buckets import Copy
 from lexent.encoders.encoder import check_finite
 from lexent.encoders.sentence import half_precision
@@ -77,8 +77,8 @@ class WinnerTrainer(PairRun[WinnerProgress]):
         if config.shallow and len(self.layers) > 1:
             raise InputError("a shallow copy of the encoder has one bucket; leave --shallow or --joint out")
         depth, top = resolved(encoder, (-1,))[0], max(self.layers)
-        self.without = patches.middle(depth, top) if config.shallow else ()
-        self.learner = patches.learner(
+        self.without = fine_tuning.middle(depth, top) if config.shallow else ()
+        self.learner = fine_tuning.learner(
             encoder.model, rank=config.rank, seed=config.seed, device=self.device, last=top, without=self.without
         )
         width = int(self.learner[0].auto_model.config.hidden_size)
@@ -86,7 +86,7 @@ class WinnerTrainer(PairRun[WinnerProgress]):
         self.model = torch.nn.ModuleList(self.buckets).to(self.device)
         self.last_won = torch.zeros(len(self.layers), config.d_sae, dtype=torch.long, device=self.device)  # the step
         groups = [(list(self.model.parameters()), config.lr, config.weight_decay)]
-        if own := patches.trained_parameters(self.learner):
+        if own := fine_tuning.trained_parameters(self.learner):
             groups.append((own, config.encoder_lr, config.weight_decay))
         self.optimizer = self.adamw(groups)
         if not self.resume() and config.start == "states":
@@ -224,7 +224,7 @@ class WinnerTrainer(PairRun[WinnerProgress]):
     def result(self, *, bits: int = 32) -> tuple[SparseAutoencoder, Copy]:
         """The units of all buckets, and the copy of the encoder that they read."""
         units = exported(self.buckets, self.config)
-        found = patches.changes(self.learner) if self.config.rank != 0 else {}
+        found = fine_tuning.changes(self.learner) if self.config.rank != 0 else {}
         return units.quantised() if bits == 8 else units, Copy(self.layers, found, self.without)
 
 
