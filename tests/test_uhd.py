@@ -29,7 +29,6 @@ from lexent.recipes import Recipe
 from lexent.sae.autoencoder import CONFIG, WEIGHTS, SparseAutoencoder
 from lexent.sae.config import groups_of
 from lexent.studies.reproduction.counts import layers_of
-from lexent.training.checkpoint import write_checkpoint
 from lexent.training.pairs import Pairs
 from lexent.training.uhd.config import WinnerConfig
 from lexent.training.uhd.model import Bucket, Scores, active, capped, hinge, live_inputs, loss_of, max_pooled
@@ -216,7 +215,7 @@ def test_a_run_that_was_stopped_goes_on_exactly(encoder: SentenceEncoder, tmp_pa
     part = WinnerTrainer(encoder, pairs(), SMALL, folder=tmp_path)
     for _ in range(4):
         part._step()
-    write_checkpoint(part)
+    part.write_checkpoint()
     again = WinnerTrainer(encoder, pairs(), SMALL, folder=tmp_path)
     assert again.step == 4
     again.run()

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional as F
 
 from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.sae.config import SAEConfig, groups_of
 from lexent.sae.top_latents import top_latents
+from lexent.training.pairs import PairBatch
 from lexent.training.reconstruction.model import check_weights
 from lexent.training.sparse_products import selected_products, strongest
 from lexent.training.ssr.model import document_contrast
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lexent.training.pairs import PairBatch
-    from lexent.training.uhd.config import WinnerConfig
+from lexent.training.uhd.config import WinnerConfig
 
 MAX_PREACTIVATIONS = 2**28
 """Pre-activations that are held at a time."""

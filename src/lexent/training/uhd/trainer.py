@@ -6,33 +6,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from lexent.encoders import fine_tuning
 from lexent.encoders.buckets import Copy
-from lexent.encoders.encoder import check_finite
-from lexent.encoders.sentence import half_precision
+from lexent.encoders.sentence import SentenceEncoder, half_precision
 from lexent.errors import InputError
-from lexent.training.checkpoint import model_tensors
-from lexent.training.loop import PairRun
-from lexent.training.pair_states import tokenised
-from lexent.training.pairs import Pairs
+from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.training.loop import PairRun, model_tensors
+from lexent.training.pair_states import checked_counts, tokenised
+from lexent.training.pairs import PairBatch, Pairs
 from lexent.training.ssr.trainer import accuracy
+from lexent.training.uhd.config import WinnerConfig
 from lexent.training.uhd.model import Bucket, Scores, active, capped, exported, loss_of, max_pooled
-from lexent.types import States
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lexent.encoders.sentence import SentenceEncoder
-    from lexent.sae.autoencoder import SparseAutoencoder
-    from lexent.training.pairs import PairBatch
-    from lexent.training.uhd.config import WinnerConfig
-    from lexent.types import Kind
+from lexent.types import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +141,13 @@ class WinnerTrainer(PairRun[WinnerProgress]):
         limit = self.config.query_tokens if kind == "query" else self.config.document_tokens
         prompted = [self.encoder.prompts[kind] + text for text in texts]
         most = min(limit, self.encoder.max_tokens)
-        inputs, mask = tokenised(self.learner.tokenizer, prompted, limit=most, specials=self.config.specials)
-        kept = mask.to(self.device)
+        given: dict[str, Any] = {"limit": most, "specials": self.config.specials, "device": self.device}
+        inputs, kept = tokenised(self.learner.tokenizer, prompted, **given)
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
-            given = {name: tensor.to(self.device) for name, tensor in inputs.items()}
-            layers = self.learner[0].auto_model(**given, output_hidden_states=True).hidden_states
-        owners = torch.arange(len(texts), device=self.device).repeat_interleave(kept.sum(dim=1))
+            layers = self.learner[0].auto_model(**inputs, output_hidden_states=True).hidden_states
         found = [layers[layer].float()[kept] for layer in self.layers]
-        offsets = np.concatenate([[0], np.cumsum(kept.sum(dim=1).cpu().numpy())])
-        for rows in found:
-            check_finite(States(rows.detach(), offsets), texts, encoder=self.encoder.id)
-        return found, owners
+        checked_counts(found, kept, texts, encoder=self.encoder.id)
+        return found, torch.arange(len(texts), device=self.device).repeat_interleave(kept.sum(dim=1))
 
     def scores(self, queries: list[Pooled], documents: list[Pooled]) -> Scores:
         """Cosines of queries and documents, and cosines of which units are active: the mean over the buckets."""
