@@ -76,7 +76,7 @@ def test_without_gamma_the_pairs_teach_nothing(starts: tuple[SparseAutoencoder, 
     gradient = run.tokens.model.W_dec.grad
     other = trainer(starts, **settings)
     batch = other.batches.at(0)
-    sides = [side(places) for side, places in zip(other.sources(), (batch.queries, batch.documents), strict=True)]
+    sides = [side(places) for side, places in zip(other.sources, (batch.queries, batch.documents), strict=True)]
     rows = other.tokens.prepared(torch.cat([side.rows for side in sides]))
     only = replace(ALL, wide=0.0, alpha=0.0, beta=0.0)
     other.tokens.model.unsupervised(rows, k=4, dead=NONE, weights=only, autocast=False).total.backward()
@@ -264,7 +264,7 @@ def test_a_query_weighs_in_training_what_it_weighs_in_a_search(
     gain = run.tokens.start.query_gain
     assert gain is not None
     batch = run.batches.at(0)
-    queries = run.sources()[0](batch.queries)
+    queries = run.sources[0](batch.queries)
     ids, values = run.tokens.model.code(run.tokens.prepared(queries.rows), 4, autocast=False)
     run.weights.count(run._document_codes)
     found = run.weights.of(ids, queries, batch, gain=run.tokens.model.query_gain()).detach().numpy()
@@ -356,7 +356,7 @@ def test_scores_of_the_trainer_are_those_of_saved_codes(starts: tuple[SparseAuto
     run = trainer(starts)
     batch = run.batches.at(0)
     with torch.no_grad():
-        sides = [side(places) for side, places in zip(run.sources(), (batch.queries, batch.documents), strict=True)]
+        sides = [side(places) for side, places in zip(run.sources, (batch.queries, batch.documents), strict=True)]
         found = run._outcome("tokens", sides[0], sides[1], batch).scores
 
     def dense(texts: list[str], kind: Any) -> list[NDArray[Any]]:

@@ -31,8 +31,8 @@ from lexent.sae.config import groups_of
 from lexent.studies.reproduction.counts import layers_of
 from lexent.training.pairs import Pairs
 from lexent.training.uhd.config import WinnerConfig
-from lexent.training.uhd.model import Bucket, Scores, active, capped, hinge, live_inputs, loss_of, max_pooled
-from lexent.training.uhd.train import joined, train_uhd
+from lexent.training.uhd.model import Bucket, Scores, active, capped, hinge, joined, live_inputs, loss_of, max_pooled
+from lexent.training.uhd.train import train_uhd
 from lexent.training.uhd.trainer import WinnerTrainer, linear
 from lexent.types import SparseVectors, States
 from lexent.weighting import as_query, unit

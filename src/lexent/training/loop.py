@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import torch
 
-from lexent.artifact import disk_errors
+from lexent.artifact import disk_errors, replace_file
 from lexent.encoders import Encoder
 from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.training.pairs import PairBatches, Pairs
@@ -84,15 +83,8 @@ class TrainingRun(Generic[Progress]):
         }
         counters = {name: getattr(self, name) for name in self.counted}
         metadata = {"counters": json.dumps(counters), "identity": json.dumps(self.identity(), sort_keys=True)}
-        path = self.folder / CHECKPOINT
-        beside = path.with_suffix(".new")
         data = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, metadata)
-        with disk_errors(path):
-            with beside.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
+        replace_file(self.folder / CHECKPOINT, data)
 
     @torch.no_grad()
     def _read_checkpoint(self, path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,7 +124,6 @@ class PairTrainer(PairRun[PairProgress]):
         the same run is continued.
         """
         super().__init__(encoder, pairs, config, progress=PairProgress, folder=folder)
-        self._sources: tuple[StateSource, StateSource] | None = None
         self.tokens = Coder(tokens, k=config.k, gains=config.gains, device=self.device)
         self.whole = Coder(whole, k=config.whole_k, gains=False, device=self.device) if whole is not None else None
         self.coders = {"tokens": self.tokens, **({"whole": self.whole} if self.whole is not None else {})}
@@ -237,25 +236,21 @@ class PairTrainer(PairRun[PairProgress]):
     @torch.no_grad()
     def _document_codes(self, places: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor, NDArray[np.int64]]:
         """The latents and activations of documents' tokens, and how many tokens each has."""
-        states = self.sources()[1](places)
+        states = self.sources[1](places)
         rows = self.tokens.prepared(states.rows)
         return *self.tokens.model.code(rows, self.config.k, autocast=self.autocast), states.counts
 
+    @cached_property
     def sources(self) -> tuple[StateSource, StateSource]:
-        """Of the states of queries and of documents; made at the first call."""
-        if self._sources is None:
-            config, whole = self.config, self.whole is not None or self.config.teacher > 0
-            sides = (
-                Side(self.pairs.queries, "query", config.query_tokens, config.specials, whole),
-                Side(self.pairs.documents, "document", config.document_tokens, config.specials, whole),
-            )
-            given: dict[str, Any] = {"learner": self.learner, "device": self.device, "autocast": self.autocast}
-            first, second = (source(self.encoder, side, **given) for side in sides)
-            self._sources = first, second
-        return self._sources
+        """Of the states of queries and of documents."""
+        config, whole = self.config, self.whole is not None or self.config.teacher > 0
+        queries = Side(self.pairs.queries, "query", config.query_tokens, config.specials, whole)
+        documents = Side(self.pairs.documents, "document", config.document_tokens, config.specials, whole)
+        given: dict[str, Any] = {"learner": self.learner, "device": self.device, "autocast": self.autocast}
+        return source(self.encoder, queries, **given), source(self.encoder, documents, **given)
 
     def _states(self, batch: PairBatch) -> tuple[TextStates, TextStates]:
-        queries, documents = self.sources()
+        queries, documents = self.sources
         return queries(batch.queries), documents(batch.documents)
 
     def _progress(self, found: dict[str, Outcome], batch: PairBatch, rate: float) -> PairProgress:

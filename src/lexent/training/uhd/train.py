@@ -7,8 +7,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from lexent.artifact import check_target
 from lexent.encoders.buckets import BucketEncoder, BucketParts, Copy
 from lexent.encoders.encoder import DEFAULT
@@ -20,6 +18,7 @@ from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.training.pairs import Pairs
 from lexent.training.reconstruction.train import Report, naming_counter, reporter, saved, training_folder
 from lexent.training.uhd.config import WinnerConfig
+from lexent.training.uhd.model import joined
 from lexent.training.uhd.trainer import WinnerTrainer
 
 NAMED_BY = 8
@@ -73,22 +72,3 @@ def train_uhd(
     strongest = whole.configured(k=min(NAMED_BY, whole.config.k))
     named = named_lexicon(strongest, named_on, encoder=own, info=info, progress=counter)
     return saved(Lexicon(whole, named.concepts, info, own_encoder=parts), out, overwrite=overwrite)
-
-
-def joined(units: list[SparseAutoencoder]) -> SparseAutoencoder:
-    """Buckets that were trained apart as one: of equal sizes, numbered one after the other."""
-    if len(units) == 1:
-        return units[0]
-    first = units[0].config
-    if any(one.config != first for one in units):
-        raise InputError("buckets must be alike: of one width, size, k and precision")
-    n = len(units)
-    return SparseAutoencoder(
-        replace(first, d_in=n * first.d_in, d_sae=n * first.d_sae, buckets=n * first.buckets),
-        encoder=np.concatenate([one.stored_rows for one in units]),
-        decoder=None,
-        b_enc=np.concatenate([one.b_enc for one in units]),
-        b_dec=np.concatenate([one.b_dec for one in units]),
-        scale=None if first.bits == 32 else np.concatenate([one.scale for one in units if one.scale is not None]),
-        live=np.concatenate([one.live for one in units if one.live is not None]),
-    )

@@ -23,7 +23,7 @@ from lexent.training.pair_states import checked_counts, tokenised
 from lexent.training.pairs import PairBatch, Pairs
 from lexent.training.ssr.trainer import accuracy
 from lexent.training.uhd.config import WinnerConfig
-from lexent.training.uhd.model import Bucket, Scores, active, capped, exported, loss_of, max_pooled
+from lexent.training.uhd.model import Bucket, Scores, active, capped, exported, joined, loss_of, max_pooled
 from lexent.types import Kind
 
 
@@ -211,7 +211,7 @@ class WinnerTrainer(PairRun[WinnerProgress]):
 
     def result(self, *, bits: int = 32) -> tuple[SparseAutoencoder, Copy]:
         """The units of all buckets, and the copy of the encoder that they read."""
-        units = exported(self.buckets, self.config)
+        units = joined([exported(bucket, self.config) for bucket in self.buckets])
         found = fine_tuning.changes(self.learner) if self.config.rank != 0 else {}
         return units.quantised() if bits == 8 else units, Copy(self.layers, found, self.without)
 
