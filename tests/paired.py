@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lexent.training.pairs import Pairs
 from lexent.training.ssr.config import RetrievalConfig
+from lexent.training.ssr.trainer import PairTrainer, accuracy
 from small import TOPICS
 
 NONE = torch.empty(0, dtype=torch.long)
@@ -45,6 +46,17 @@ def slow_maxsim(queries: list[NDArray[Any]], documents: list[NDArray[Any]]) -> N
                     [sum(ours[u] * theirs[u] for u in np.flatnonzero((ours > 0) & (theirs > 0))) for theirs in document]
                 )
     return scores
+
+
+@torch.no_grad()
+def measured(run: PairTrainer) -> dict[str, float]:
+    """In-batch accuracy of each autoencoder of a run as it is now, over the batches of an epoch; trains nothing."""
+    found: dict[str, list[float]] = {name: [] for name in run.coders}
+    for batch in map(run.batches.at, range(run.batches.an_epoch)):
+        states = run._states(batch)
+        for name, each in found.items():
+            each.append(accuracy(run._outcome(name, *states, batch).scores, batch))
+    return {name: float(np.mean(each)) for name, each in found.items()}
 
 
 def toy(n: int = 60, *, seed: int = 0) -> Pairs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from lexent.adapters import Adapter, AdapterConfig, AdapterInfo, TrainSettings, load, save
-from lexent.adapters.adapter import centred, shapes, unit
+from lexent.adapters.adapter import WEIGHTS, centred, shapes, unit
 from lexent.adapters.baselines import Hypencoder, HypencoderSearch, ResidualSearch, SearchAdaptor
 from lexent.adapters.changes import Structure, change_of, explain_query, lift
 from lexent.adapters.corpus import AdaptedCorpus, best
@@ -20,7 +20,6 @@ from lexent.adapters.deletion import deletion
 from lexent.adapters.dime import Dime
 from lexent.adapters.directions import Directions, telling_words
 from lexent.adapters.examples import Examples
-from lexent.adapters.files import WEIGHTS
 from lexent.adapters.network import Network, first_projector, train
 from lexent.adapters.schedule import follow
 from lexent.adapters.validation import Quality
@@ -186,7 +185,7 @@ def test_hostile_and_damaged_files_are_refused(tmp_path: Path) -> None:
     from safetensors.numpy import save as packed
 
     made = adapter(config(), rows(5))
-    good = made.config.to_dict()
+    good = asdict(made.config)
     folder = save(made, tmp_path / "a")
     weights = folder / WEIGHTS
     whole = weights.read_bytes()

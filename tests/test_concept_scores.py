@@ -19,9 +19,9 @@ from lexent.errors import InputError, MismatchError, NotFoundError
 from lexent.evaluation.collections import Collection
 from lexent.lexicon import Concepts, Lexicon
 from lexent.lexicon.activations import observe
+from lexent.lexicon.answer_cache import Replies
 from lexent.lexicon.endpoint import Completion, Endpoint
 from lexent.lexicon.evidence import is_held_out
-from lexent.lexicon.replies import Replies
 from lexent.studies.naming import Named, Option, Outcome, Question, grade
 from lexent.studies.naming.exam import Plan, prepare, report
 from lexent.studies.naming.grades import auc, credit, interval, paired, uniqueness

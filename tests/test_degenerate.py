@@ -42,7 +42,7 @@ from lexent.studies.fidelity import fidelity
 from lexent.studies.nearest import spearman
 from lexent.studies.rebuilt import Tally
 from lexent.training.reconstruction.trainer import TrainConfig, Trainer
-from lexent.training.ssr.run import fit
+from lexent.training.ssr.train import fit
 from lexent.training.ssr.trainer import PairTrainer
 from lexent.training.stream import StateStream
 from lexent.training.uhd.config import WinnerConfig

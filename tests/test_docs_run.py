@@ -283,14 +283,14 @@ def check_route(schema: dict[str, Any], method: str, url: str) -> None:
 
 def test_the_page_of_the_index_lists_its_files(tmp_path: Path) -> None:
     import small
-    from lexent.lexicon import own_names
+    from lexent.lexicon import user_labels
 
     real: set[str] = set()
     for recipe, extras in (("latent-terms", ("dense", "lexical")), ("ssr", ()), ("uhd", ())):
         folder = tmp_path / f"{recipe}.lexent"
         index = small.build(folder, recipe=recipe, extras=extras)
         index.delete(["d1"])
-        own_names.write(folder, index.lexicon, {3: "a name"})
+        user_labels.write(folder, index.lexicon, {3: "a name"})
         real |= {path.name for path in folder.rglob("*") if path.is_file()}
     text = (ROOT / "docs/index.md").read_text()
     tree = next(block.text for block in markdown.split(text)[0] if "manifest.json" in block.text)

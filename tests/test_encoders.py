@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from lexent import recipes
-from lexent.encoders import ArrayEncoder, Encoder, SentenceEncoder, TinyEncoder, patches, sentence
+from lexent.encoders import ArrayEncoder, Encoder, SentenceEncoder, TinyEncoder, fine_tuning, sentence
 from lexent.encoders.encoder import encode
 from lexent.encoders.sentence import _length_batches, embedded_model, half_precision
 from lexent.encoders.threads import in_threads
@@ -512,9 +512,9 @@ def test_layers_that_nothing_reads_are_taken_out(tmp_path: Path, kind: str) -> N
     some = torch.arange(5, 25)[None]
     with torch.inference_mode():
         before = model[0].auto_model(input_ids=some, output_hidden_states=True).hidden_states
-        patches.shorten(model, 2)
+        fine_tuning.shorten(model, 2)
         assert len(model[0].auto_model.encoder.layer) == 2
-        patches.shorten(model, 1)
+        fine_tuning.shorten(model, 1)
         assert len(model[0].auto_model.encoder.layer) == 1
         after = model[0].auto_model(input_ids=some, output_hidden_states=True).hidden_states
     assert torch.equal(before[1], after[1])
@@ -534,7 +534,7 @@ def test_layers_stay_where_the_last_one_is_treated_apart() -> None:
     some = torch.arange(5, 25)[None]
     with torch.inference_mode():
         before = Wrapped.auto_model(input_ids=some, output_hidden_states=True).hidden_states[1]
-        patches.shorten([Wrapped], 1)
+        fine_tuning.shorten([Wrapped], 1)
         after = Wrapped.auto_model(input_ids=some, output_hidden_states=True).hidden_states[1]
     assert torch.equal(before, after)
     assert len(Wrapped.auto_model.layers) == 3

@@ -13,8 +13,8 @@ import pytest
 
 from http_server import Answer, said, server
 from lexent.errors import EndpointError, InputError
+from lexent.lexicon.answer_cache import Prompt, Replies, ask
 from lexent.lexicon.endpoint import Completion, Endpoint, UnansweredError
-from lexent.lexicon.replies import Prompt, Replies, ask
 
 KEY = "sk-very-secret-1234"
 HELLO = [{"role": "user", "content": "hello"}]

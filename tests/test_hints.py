@@ -26,7 +26,7 @@ from lexent.corpus import read
 from lexent.encoders import TinyEncoder
 from lexent.errors import InputError, NotFoundError
 from lexent.lexicon import Concept, Concepts, Lexicon, LexiconInfo, load
-from lexent.training.checkpoint import CHECKPOINT
+from lexent.training.loop import CHECKPOINT
 from lexent.training.reconstruction.trainer import TrainConfig
 
 SOURCE = Path(lexent.__file__).parent

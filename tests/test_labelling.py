@@ -22,10 +22,10 @@ from lexent.encoders import TinyEncoder
 from lexent.encoders.encoder import encode
 from lexent.lexicon import Concept, Concepts, Lexicon, load
 from lexent.lexicon.activations import Activations, observe
+from lexent.lexicon.answer_cache import Replies
 from lexent.lexicon.endpoint import Endpoint
 from lexent.lexicon.evidence import QUANTILES, Evidence, eligible, gather, is_held_out
 from lexent.lexicon.labelling import MARKER, estimate, label, parse, prompt, renamed
-from lexent.lexicon.replies import Replies
 from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
 from lexent.types import Level

@@ -24,7 +24,7 @@ from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundErro
 from lexent.lexicon import Concept, Concepts, Lexicon, load, shipped
 from lexent.lexicon.concepts import FILE
 from lexent.lexicon.naming import named_lexicon
-from lexent.training.checkpoint import CHECKPOINT
+from lexent.training.loop import CHECKPOINT
 from lexent.training.reconstruction.train import train, with_sentences
 from lexent.training.reconstruction.trainer import METRICS, TrainConfig
 from small import TOPICS, documents

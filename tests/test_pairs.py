@@ -14,7 +14,7 @@ from lexent.encoders.encoder import encode
 from lexent.errors import ArtifactError, InputError, NotFoundError
 from lexent.training.hard_negatives import bm25_negatives, dense_negatives, joined
 from lexent.training.pair_sources import collection_pairs, title_pairs
-from lexent.training.pair_states import FreshStates, HeldStates, Side
+from lexent.training.pair_states import HeldStates, Side, fresh_states
 from lexent.training.pairs import PairBatches, Pairs
 from paired import collection, toy
 
@@ -170,7 +170,8 @@ def test_held_states_are_the_fresh_ones() -> None:
     side = Side(pairs.documents, "document", 5, False, True)
     cpu = torch.device("cpu")
     places = np.array([7, 3, 40, 3])
-    one, two = (make(TinyEncoder(), side, device=cpu).of(places) for make in (HeldStates, FreshStates))
+    one = HeldStates(TinyEncoder(), side, device=cpu).of(places)
+    two = fresh_states(TinyEncoder(), side, places, device=cpu)
     np.testing.assert_array_equal(one.counts, two.counts)
     assert one.counts.max() == 5  # cut to the limit
     torch.testing.assert_close(one.rows, two.rows)

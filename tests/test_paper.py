@@ -13,16 +13,16 @@ import torch
 from commands import good
 from lexent.encoders import TinyEncoder
 from lexent.encoders.sentence import SentenceEncoder
-from lexent.training.settings import Difference, warm_up_share
+from lexent.training.settings import Difference
 from lexent.training.ssr import config as ssr_config
 from lexent.training.ssr.config import RetrievalConfig
-from lexent.training.ssr.run import fit
+from lexent.training.ssr.train import fit
 from lexent.training.ssr.trainer import PairTrainer
 from lexent.training.uhd import config as uhd_config
 from lexent.training.uhd.config import WinnerConfig
 from lexent.training.uhd.model import Bucket
 from lexent.training.uhd.trainer import WinnerTrainer, linear
-from paired import SMALL, toy
+from paired import SMALL, measured, toy
 from test_encoders import small_model
 from test_uhd import pairs
 
@@ -69,9 +69,9 @@ def test_all_tokens_of_a_batch_are_rebuilt() -> None:
 
 
 def test_a_warm_up_in_steps_is_at_most_half_of_the_run() -> None:
-    assert warm_up_share(0.05, None, of=100) == 0.05
-    assert warm_up_share(0.05, 2000, of=100_000) == 0.02
-    assert warm_up_share(0.05, 2000, of=100) == 0.5
+    assert WinnerConfig(warm_up=0.05).warm_up_of(100) == 0.05
+    assert WinnerConfig(warm_up_steps=2000).warm_up_of(100_000) == 0.02
+    assert WinnerConfig(warm_up_steps=2000).warm_up_of(100) == 0.5
     config = WinnerConfig.paper()
     assert linear(1000 / 311_000, warm_up=config.warm_up_of(311_000)) == pytest.approx(0.5)
 
@@ -87,9 +87,9 @@ def test_codes_can_begin_at_random_directions() -> None:
     assert np.abs(rows @ rows.T - np.eye(len(rows))).max() < 0.95  # no two alike: random, not learned
     settings = replace(SMALL, pretrain=0, steps=150, gamma=0.5, hard=3, batch=20, temperature=0.3)
     made = PairTrainer(TinyEncoder(), toy(), settings, tokens=start.tokens, whole=start.whole)
-    before = made.measured()["tokens"]
+    before = measured(made)["tokens"]
     made.run()
-    assert made.measured()["tokens"] > before
+    assert measured(made)["tokens"] > before
 
 
 def test_units_without_unit_rows_keep_their_masks_alone() -> None:

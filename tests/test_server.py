@@ -15,7 +15,7 @@ import small
 from lexent.encoders import TinyEncoder
 from lexent.engine import Index
 from lexent.explain import why
-from lexent.lexicon import own_names
+from lexent.lexicon import user_labels
 from serving import is_problem, serving
 
 QUERY = "yeast dough light"
@@ -357,7 +357,7 @@ def test_a_name_of_ones_own_lasts_and_can_be_taken_back(living: httpx.Client, tm
         assert other.lexicon.hash == small.lexicon().hash
         other.verify()
     assert living.delete(f"{base}/label").json()["label"] == "concept 5"
-    assert own_names.read(tmp_path / "own.lexent", small.lexicon()) == {}
+    assert user_labels.read(tmp_path / "own.lexent", small.lexicon()) == {}
 
 
 def test_what_another_process_changes_shows_without_a_restart(living: httpx.Client, tmp_path: Path) -> None:

@@ -28,17 +28,15 @@ from lexent.models import load_encoder
 from lexent.pipeline import Pipeline
 from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.training import sparse_products
-from lexent.training.checkpoint import CHECKPOINT, write_checkpoint
 from lexent.training.hard_negatives import bm25_negatives
-from lexent.training.loop import METRICS
+from lexent.training.loop import CHECKPOINT, METRICS
 from lexent.training.pair_sources import collection_pairs
 from lexent.training.pairs import Pairs
 from lexent.training.ssr.config import RetrievalConfig
 from lexent.training.ssr.model import unit
-from lexent.training.ssr.run import fit
-from lexent.training.ssr.train import train_ssr
+from lexent.training.ssr.train import fit, train_ssr
 from lexent.training.ssr.trainer import PairTrainer
-from paired import ALL, NONE, SMALL, collection, slow_maxsim, toy
+from paired import ALL, NONE, SMALL, collection, measured, slow_maxsim, toy
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +57,15 @@ def test_training_on_pairs_is_worth_more_than_reconstruction_alone(
     starts: tuple[SparseAutoencoder, SparseAutoencoder],
 ) -> None:
     settings = {"steps": 120, "gamma": 0.5, "hard": 3, "batch": 20, "temperature": 0.3}
-    before = trainer(starts, **settings).measured()
+    before = measured(trainer(starts, **settings))
     run = trainer(starts, **settings)
     run.run()
-    after = run.measured()
+    after = measured(run)
     tokens, whole = run.result()
     assert after["tokens"] > before["tokens"]
     assert after["whole"] > before["whole"]
     assert whole is not None
-    again = trainer((tokens, whole), **settings).measured()  # what was saved is what was trained
+    again = measured(trainer((tokens, whole), **settings))  # what was saved is what was trained
     assert again == pytest.approx(after, abs=0.02)
 
 
@@ -78,7 +76,7 @@ def test_without_gamma_the_pairs_teach_nothing(starts: tuple[SparseAutoencoder, 
     gradient = run.tokens.model.W_dec.grad
     other = trainer(starts, **settings)
     batch = other.batches.at(0)
-    sides = [side.of(places) for side, places in zip(other.sources(), (batch.queries, batch.documents), strict=True)]
+    sides = [side(places) for side, places in zip(other.sources, (batch.queries, batch.documents), strict=True)]
     rows = other.tokens.prepared(torch.cat([side.rows for side in sides]))
     only = replace(ALL, wide=0.0, alpha=0.0, beta=0.0)
     other.tokens.model.unsupervised(rows, k=4, dead=NONE, weights=only, autocast=False).total.backward()
@@ -125,7 +123,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     stopped = trainer(starts, folder=tmp_path / "stopped", **more)
     for _ in range(7):
         stopped._step()
-    write_checkpoint(stopped)
+    stopped.write_checkpoint()
     for _ in range(3):
         stopped._step()  # lost by the stop
     resumed = trainer(starts, folder=tmp_path / "stopped", **more)
@@ -266,7 +264,7 @@ def test_a_query_weighs_in_training_what_it_weighs_in_a_search(
     gain = run.tokens.start.query_gain
     assert gain is not None
     batch = run.batches.at(0)
-    queries = run.sources()[0].of(batch.queries)
+    queries = run.sources[0](batch.queries)
     ids, values = run.tokens.model.code(run.tokens.prepared(queries.rows), 4, autocast=False)
     run.weights.count(run._document_codes)
     found = run.weights.of(ids, queries, batch, gain=run.tokens.model.query_gain()).detach().numpy()
@@ -358,7 +356,7 @@ def test_scores_of_the_trainer_are_those_of_saved_codes(starts: tuple[SparseAuto
     run = trainer(starts)
     batch = run.batches.at(0)
     with torch.no_grad():
-        sides = [side.of(places) for side, places in zip(run.sources(), (batch.queries, batch.documents), strict=True)]
+        sides = [side(places) for side, places in zip(run.sources, (batch.queries, batch.documents), strict=True)]
         found = run._outcome("tokens", sides[0], sides[1], batch).scores
 
     def dense(texts: list[str], kind: Any) -> list[NDArray[Any]]:
@@ -435,9 +433,9 @@ def test_pairs_of_scifact_teach_what_reconstruction_does_not(data_dir: Path, sha
     start = fit(shared_encoder, pairs.documents, pairs, config=replace(config, steps=1, lr=1e-9))
     assert start.whole is not None
     run = PairTrainer(shared_encoder, pairs, config, tokens=start.tokens, whole=start.whole)
-    before = run.measured()
+    before = measured(run)
     run.run()
-    after = run.measured()
+    after = measured(run)
     assert before["tokens"] > 0.3  # far above chance already
     assert after["tokens"] > before["tokens"] + 0.03
     assert after["whole"] > before["whole"] + 0.03

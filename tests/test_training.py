@@ -19,7 +19,7 @@ import torch
 from lexent.encoders import ArrayEncoder, TinyEncoder
 from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.sae.autoencoder import SparseAutoencoder
-from lexent.training.checkpoint import CHECKPOINT, write_checkpoint
+from lexent.training.loop import CHECKPOINT
 from lexent.training.reconstruction.model import TopKModel
 from lexent.training.reconstruction.trainer import METRICS, Progress, TrainConfig, Trainer, schedule
 from lexent.training.stream import StateStream
@@ -465,7 +465,7 @@ def test_a_log_without_a_checkpoint_begins_anew(tmp_path: Path) -> None:
     ],
 )
 def test_the_checkpoint_of_another_run_is_refused(tmp_path: Path, other: Any, what: str) -> None:
-    write_checkpoint(Trainer(stream(), SMALL, folder=tmp_path))
+    Trainer(stream(), SMALL, folder=tmp_path).write_checkpoint()
     source, config = other()
     with pytest.raises(MismatchError, match=what) as caught:
         Trainer(source, config, folder=tmp_path)
@@ -473,7 +473,7 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path: Path, other: Any, wh
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
-    write_checkpoint(Trainer(stream(), SMALL, folder=tmp_path))
+    Trainer(stream(), SMALL, folder=tmp_path).write_checkpoint()
     path = tmp_path / CHECKPOINT
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(ArtifactError, match=f"{CHECKPOINT} is damaged.*delete"):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from commands import data, good, run
 from lexent import recipes
-from lexent.encoders import TinyEncoder, patches
+from lexent.encoders import TinyEncoder, fine_tuning
 from lexent.encoders.buckets import BucketEncoder, BucketParts
 from lexent.encoders.encoder import encode
 from lexent.encoders.sentence import SentenceEncoder
@@ -29,11 +29,10 @@ from lexent.recipes import Recipe
 from lexent.sae.autoencoder import CONFIG, WEIGHTS, SparseAutoencoder
 from lexent.sae.config import groups_of
 from lexent.studies.reproduction.counts import layers_of
-from lexent.training.checkpoint import write_checkpoint
 from lexent.training.pairs import Pairs
 from lexent.training.uhd.config import WinnerConfig
-from lexent.training.uhd.model import Bucket, Scores, active, capped, hinge, live_inputs, loss_of, max_pooled
-from lexent.training.uhd.train import joined, train_uhd
+from lexent.training.uhd.model import Bucket, Scores, active, capped, hinge, joined, live_inputs, loss_of, max_pooled
+from lexent.training.uhd.train import train_uhd
 from lexent.training.uhd.trainer import WinnerTrainer, linear
 from lexent.types import SparseVectors, States
 from lexent.weighting import as_query, unit
@@ -216,12 +215,12 @@ def test_a_run_that_was_stopped_goes_on_exactly(encoder: SentenceEncoder, tmp_pa
     part = WinnerTrainer(encoder, pairs(), SMALL, folder=tmp_path)
     for _ in range(4):
         part._step()
-    write_checkpoint(part)
+    part.write_checkpoint()
     again = WinnerTrainer(encoder, pairs(), SMALL, folder=tmp_path)
     assert again.step == 4
     again.run()
     assert torch.equal(again.buckets[0].W, whole.buckets[0].W)
-    ours, theirs = (patches.changes(one.learner) for one in (again, whole))
+    ours, theirs = (fine_tuning.changes(one.learner) for one in (again, whole))
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     with pytest.raises(MismatchError, match="of another run"):
         WinnerTrainer(encoder, pairs(), replace(SMALL, k=5), folder=tmp_path)
@@ -264,7 +263,7 @@ def test_changes_turn_the_base_into_what_was_trained(encoder: SentenceEncoder, r
 
 
 def test_a_shallow_copy_goes_without_the_layers_in_the_middle(encoder: SentenceEncoder, tmp_path: Path) -> None:
-    assert [patches.middle(6, kept) for kept in (6, 5, 4, 1)] == [(), (3,), (3, 4), (1, 2, 3, 4, 5)]
+    assert [fine_tuning.middle(6, kept) for kept in (6, 5, 4, 1)] == [(), (3,), (3, 4), (1, 2, 3, 4, 5)]
     trainer = WinnerTrainer(encoder, pairs(), replace(SMALL, rank=0, layers=(1,), shallow=True))
     texts = [one.content for one in documents(5)]
     with torch.no_grad():
@@ -297,7 +296,7 @@ def test_a_change_of_an_unknown_parameter_is_refused(encoder: SentenceEncoder) -
     from copy import deepcopy
 
     with pytest.raises(ArtifactError, match="which it does not have"):
-        patches.apply(deepcopy(encoder.model), {"nothing.weight": torch.zeros(1)})
+        fine_tuning.apply(deepcopy(encoder.model), {"nothing.weight": torch.zeros(1)})
 
 
 def test_an_encoder_of_other_weights_under_the_same_name_is_refused(trained: Path) -> None:

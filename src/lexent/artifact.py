@@ -170,9 +170,32 @@ def write_bytes(path: Path, data: bytes) -> None:
         path.write_bytes(data)
 
 
+def json_bytes(value: Any) -> bytes:
+    """A value as indented JSON."""
+    return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a value as indented JSON."""
-    write_bytes(path, json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n")
+    write_bytes(path, json_bytes(value))
+
+
+def write_manifest(folder: Path, *, kind: ArtifactKind, facts: Mapping[str, Any]) -> None:
+    """The manifest of a folder that holds all its other files: its kind, the facts, and a hash of each file."""
+    head = {"kind": kind, "format": FORMAT_VERSION, "lexent": lexent_version()}
+    write_json(folder / MANIFEST, {**head, **facts, "files": describe_files(folder)})
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put a file in the place of the one before, in one step, and wait until it is on the disk."""
+    beside = path.with_name(f"{path.name}.new")
+    with disk_errors(path):
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+        sync_folder(path.parent)
 
 
 class ArrayWriter:

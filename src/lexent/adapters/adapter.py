@@ -12,20 +12,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent import arguments, artifact
 from lexent.adapters.config import AdapterConfig
 from lexent.adapters.modulation import Diagonal, Full, Modulation, Rows, of_outputs
+from lexent.encoders import Encoder
 from lexent.errors import ArtifactError, InputError, MismatchError
 
-if TYPE_CHECKING:
-    from lexent.encoders import Encoder
+T = TypeVar("T")
 
 SIDES = ("query", "document")
+WEIGHTS = "adapter.safetensors"
 DOCUMENTS_PER_STEP = 8192
 """Documents that are projected at a time."""
 
@@ -84,7 +87,7 @@ class Adapter:
     @property
     def hash(self) -> str:
         """Changes when any score would."""
-        digest = hashlib.sha256(json.dumps(self.config.to_dict(), sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(asdict(self.config), sort_keys=True).encode())
         for name in sorted(self.tensors):
             digest.update(name.encode() + self.tensors[name].tobytes())
         return digest.hexdigest()[:16]
@@ -171,7 +174,7 @@ class Adapter:
 
     def described(self) -> dict[str, Any]:
         """For a manifest and for --json."""
-        return {"config": self.config.to_dict(), **asdict(self.info)}
+        return {"config": asdict(self.config), **asdict(self.info)}
 
 
 def shapes(config: AdapterConfig) -> dict[str, tuple[int, ...]]:
@@ -191,6 +194,56 @@ def shapes(config: AdapterConfig) -> dict[str, tuple[int, ...]]:
         # The mean over all documents of the training corpus: the same for every query.
         matrix = {"corpus.scale": (m,)} if config.mode == "diag" else {"corpus.matrix": (m, m)}
         found |= {**matrix, "corpus.bias": (m,)}
+    return found
+
+
+def save(adapter: Adapter, out: str | Path, *, overwrite: bool = False) -> Path:
+    """Write beside and rename: the folder holds the old adapter or the new one, never a part."""
+    from safetensors.numpy import save as packed
+
+    with artifact.new_folder(Path(out), kind="adapter", overwrite=overwrite) as folder:
+        artifact.write_bytes(folder / WEIGHTS, packed(adapter.tensors))
+        artifact.write_manifest(folder, kind="adapter", facts=adapter.described())
+    return Path(out)
+
+
+def load(source: str | Path | Adapter) -> Adapter:
+    """The adapter of a folder; one that is given itself is returned as it is."""
+    if isinstance(source, Adapter):
+        return source
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as unpacked
+
+    folder = Path(source)
+    remedy = f"train it again: lexent adapt train COLLECTION --out {folder}"
+    manifest = artifact.read_manifest(folder, kind="adapter")
+    try:
+        facts = manifest["files"][WEIGHTS]
+        size, sha256 = int(facts["size"]), str(facts["sha256"])
+        config = _read(AdapterConfig, manifest["config"])
+        info = _read(AdapterInfo, {each.name: manifest[each.name] for each in fields(AdapterInfo)})
+        if not isinstance(info.training, dict):
+            raise ValueError(f"training: {info.training!r}")
+    except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
+        raise ArtifactError(f'"{folder}" is damaged: its {artifact.MANIFEST} has no good {error}; {remedy}') from error
+    artifact.check_sizes(folder, {WEIGHTS: size}, remedy=remedy)
+    artifact.check_hashes(folder, {WEIGHTS: sha256}, remedy=remedy)
+    try:
+        tensors = unpacked((folder / WEIGHTS).read_bytes())
+        return Adapter(config, tensors, info)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(f'"{folder}" is damaged: {WEIGHTS}: {error}; {remedy}') from error
+    except ArtifactError as error:
+        raise ArtifactError(f'"{folder}" is damaged: {error}; {remedy}') from error
+
+
+def _read(kind: type[T], values: dict[str, Any]) -> T:
+    """A dataclass from JSON: all of its fields and no others, each of the type that it is declared with."""
+    known = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    if values.keys() != known:
+        raise ValueError(f"fields: {', '.join(sorted(set(values) ^ known))}")
+    found = kind(**values)
+    arguments.fields_of(found)
     return found
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 from lexent import arguments
 from lexent.errors import InputError
@@ -57,10 +57,6 @@ class AdapterConfig:
         """Numbers that make one modulation."""
         m = self.width
         return {"diag": 2 * m, "lowrank": 2 * m * self.rank + m, "full": m * m + m}[self.mode]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The values as a dict, for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +113,3 @@ class TrainSettings:
     def gap(self) -> float:
         """The margin of the loss."""
         return self.margin if self.margin is not None else {"hinge": 0.3}.get(self.loss, 0.1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The values as a dict, for JSON."""
-        return asdict(self)

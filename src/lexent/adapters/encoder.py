@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lexent.adapters.adapter import Adapter, centred, unit
 from lexent.adapters.modulation import Rows
+from lexent.encoders import Encoder
 from lexent.errors import InputError
 from lexent.types import Kind, Level, States, Tokens
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lexent.encoders import Encoder
 
 
 class AdaptedEncoder:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lexent.encoders.encoder import check
 from lexent.errors import InputError, NotFoundError
 from lexent.types import Batches, Kind, Level, States, Tokens
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class ArrayEncoder:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexent.encoders import patches
+from lexent.encoders import fine_tuning
 from lexent.encoders.sentence import SentenceEncoder
 from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.types import Batches, Kind, Level, Tokens
@@ -45,7 +45,7 @@ class BucketParts:
     @property
     def fingerprint(self) -> str:
         """A hash of the base encoder and of all changes."""
-        digests = [f"{one.layers}{one.without or ''} {patches.digest(one.patch)}" for one in self.copies]
+        digests = [f"{one.layers}{one.without or ''} {fine_tuning.digest(one.patch)}" for one in self.copies]
         return hashlib.sha256(" ".join([self.base_fingerprint, *digests]).encode()).hexdigest()[:16]
 
     def save(self, folder: Path) -> None:
@@ -105,9 +105,9 @@ class BucketEncoder:
         members = []
         for one in parts.copies:
             model = deepcopy(base.model).float().cpu()
-            patches.drop(model, one.without)
-            patches.apply(model, one.patch)
-            patches.shorten(model, max(one.layers))
+            fine_tuning.drop(model, one.without)
+            fine_tuning.apply(model, one.patch)
+            fine_tuning.shorten(model, max(one.layers))
             members.append(SentenceEncoder(model, id=id, device=device or str(base.device), layers=one.layers))
         return BucketEncoder(members, id=id, fingerprint=parts.fingerprint)
 

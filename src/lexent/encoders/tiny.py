@@ -7,15 +7,12 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lexent.encoders.encoder import check
 from lexent.types import Batches, Kind, Level, States, Tokens
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 

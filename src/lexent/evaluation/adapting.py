@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,7 +95,7 @@ def train_adapter(
         curve=tuple(round(value, 5) for value in found.schedule.curve),
         **{name: getattr(found.schedule, name) for name in same},
     )
-    facts = {**training.to_json(), "settings": chosen.to_dict()}
+    facts = {**training.to_json(), "settings": asdict(chosen)}
     found.adapter.info = replace(found.adapter.info, training=facts)
     return training
 

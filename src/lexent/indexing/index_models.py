@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lexent.errors import MismatchError, NotFoundError
 from lexent.indexing.manifest import EncoderPart, LexiconPart, Manifest
-from lexent.lexicon import own_names
+from lexent.lexicon import user_labels
 from lexent.models import EncoderLike, LexiconLike, load_encoder, load_lexicon
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class IndexModels:
                 if loaded is not self._given[1]:  # one of the caller's may belong to other indexes, too
                     loaded.concepts.options = ("--index", str(self.path))
                 self._lexicon = loaded
-                self._named = own_names.applied(loaded, own_names.read(self.path, loaded))
+                self._named = user_labels.applied(loaded, user_labels.read(self.path, loaded))
             return self._named or self._lexicon
 
     def rename(self, concept: int, label: str | None) -> None:
@@ -62,12 +62,12 @@ class IndexModels:
         with self._loading:
             now, loaded = self.lexicon, self._lexicon
             assert loaded is not None
-            names = own_names.read(self.path, loaded)
+            names = user_labels.read(self.path, loaded)
             names.pop(concept, None)
             if label is not None:
-                names[concept] = own_names.checked(label, concept, now)
-            own_names.write(self.path, loaded, names)
-            self._named = own_names.applied(loaded, names)
+                names[concept] = user_labels.checked(label, concept, now)
+            user_labels.write(self.path, loaded, names)
+            self._named = user_labels.applied(loaded, names)
 
     def check(self, manifest: Manifest) -> None:
         """Refuses a newer generation that was built anew with other parts."""

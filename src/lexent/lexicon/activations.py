@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders import Encoder
+from lexent.lexicon.lexicon import Lexicon
+from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.types import Batches, Kind, Progress, RowCodes, States
-
-if TYPE_CHECKING:
-    from lexent.encoders import Encoder
-    from lexent.lexicon.lexicon import Lexicon
-    from lexent.sae.autoencoder import SparseAutoencoder
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lexent.errors import ArtifactError
+from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.types import SparseVectors
-
-if TYPE_CHECKING:
-    from lexent.sae.autoencoder import SparseAutoencoder
 
 FILE = "bucket_weights.safetensors"
 MAX_WEIGHT_RATIO = 20.0

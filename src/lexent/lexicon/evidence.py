@@ -10,18 +10,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.encoders import Encoder
 from lexent.errors import InputError
 from lexent.lexicon.activations import Activations
 from lexent.lexicon.statistics import WORD
-
-if TYPE_CHECKING:
-    from lexent.encoders import Encoder
-    from lexent.types import Level, Tokens
+from lexent.types import Level, Tokens
 
 QUANTILES = 10
 CONTEXT_WORDS = 16

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lexent.lexicon.answer_cache import Prompt, Replies, ask
 from lexent.lexicon.concepts import Concepts
 from lexent.lexicon.endpoint import Endpoint
 from lexent.lexicon.evidence import Evidence, Example
 from lexent.lexicon.lexicon import Lexicon
 from lexent.lexicon.names import numbered
-from lexent.lexicon.replies import Prompt, Replies, ask
 from lexent.types import Progress
 
 MARKER = "[interpretation]:"

@@ -14,12 +14,13 @@ from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from lexent import arguments, artifact, recipes
 from lexent.artifact import MANIFEST, check_sizes, read_manifest
+from lexent.encoders import Encoder
 from lexent.encoders.buckets import FOLDER as ENCODER
 from lexent.encoders.buckets import BucketParts, read_base
 from lexent.encoders.encoder import DEFAULT
@@ -27,13 +28,10 @@ from lexent.errors import ArtifactError, MismatchError, NotFoundError
 from lexent.lexicon.bucket_weights import FILE as BUCKET_WEIGHTS
 from lexent.lexicon.bucket_weights import BucketWeights
 from lexent.lexicon.concepts import Concept, Concepts
+from lexent.recipes import Recipe
 from lexent.sae.autoencoder import CONFIG, SparseAutoencoder
 from lexent.sae.config import SAEConfig
 from lexent.types import Level, Match, RowCodes, States
-
-if TYPE_CHECKING:
-    from lexent.encoders import Encoder
-    from lexent.recipes import Recipe
 
 CARD = "README.md"
 WHOLE = "whole"
@@ -219,8 +217,7 @@ class Lexicon:
             facts = asdict(self.info)
             if self.info.match == "documents":  # the default, which older manifests do not have
                 del facts["match"]
-            head = {"kind": "lexicon", "format": artifact.FORMAT_VERSION, "lexent": artifact.lexent_version()}
-            artifact.write_json(folder / MANIFEST, {**head, **facts, "files": artifact.describe_files(folder)})
+            artifact.write_manifest(folder, kind="lexicon", facts=facts)
         return out
 
     @staticmethod

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lexent.errors import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ARCHITECTURES = ("topk", "jumprelu", "winners")
 

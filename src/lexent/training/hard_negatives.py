@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from lexent.encoders import Encoder
 from lexent.encoders.encoder import finite_batches
 from lexent.errors import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lexent.encoders import Encoder
-    from lexent.training.pairs import Pairs
-    from lexent.types import Kind
+from lexent.training.pairs import Pairs
+from lexent.types import Kind
 
 Miner = Literal["bm25", "dense"]
 """How hard negatives are found: by words, or by the encoder's vectors."""

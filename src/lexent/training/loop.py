@@ -1,4 +1,4 @@
-"""A training run: its state, the log of what it measured, and the loop over batches of pairs."""
+"""A training run: its state and checkpoint, the log of what it measured, and the loop over batches of pairs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import torch
 
-from lexent.artifact import disk_errors
-from lexent.errors import InputError
-from lexent.training.checkpoint import optimizer_tensors, read_checkpoint, restore_optimizer, write_checkpoint
-from lexent.training.pairs import PairBatches
+from lexent.artifact import disk_errors, replace_file
+from lexent.encoders import Encoder
+from lexent.errors import ArtifactError, InputError, MismatchError
+from lexent.training.pairs import PairBatches, Pairs
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from lexent.encoders import Encoder
-    from lexent.training.pairs import Pairs
     from lexent.training.ssr.config import RetrievalConfig
     from lexent.training.uhd.config import WinnerConfig
 
-METRICS = "metrics.jsonl"
+CHECKPOINT, METRICS = "checkpoint.safetensors", "metrics.jsonl"
 LOG_EVERY = 50
 """Steps between two rows of metrics: reading them off a GPU waits for it."""
 PROGRESS_INTERVAL_SECONDS = 0.5
@@ -72,23 +70,51 @@ class TrainingRun(Generic[Progress]):
     def attributes(self) -> dict[str, tuple[object, str]]:
         """Other tensors of the state by name: the object and the attribute that hold each."""
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """All tensors of the state, for a checkpoint."""
-        others = {name: getattr(*place) for name, place in self.attributes().items()}
-        return {**optimizer_tensors(self.optimizer), **self.weights_by_name(), **others}
+    def write_checkpoint(self) -> None:
+        """Write the whole state to one file of the folder, beside and renamed; no pickle."""
+        from safetensors.torch import save
 
-    def counters(self) -> dict[str, float]:
-        """All plain numbers of the state, for a checkpoint."""
-        return {name: getattr(self, name) for name in self.counted}
+        assert self.folder is not None
+        states = self.optimizer.state_dict()["state"].items()
+        tensors = {
+            **{f"optimizer.{at}.{name}": torch.as_tensor(one) for at, state in states for name, one in state.items()},
+            **self.weights_by_name(),
+            **{name: getattr(*place) for name, place in self.attributes().items()},
+        }
+        counters = {name: getattr(self, name) for name in self.counted}
+        metadata = {"counters": json.dumps(counters), "identity": json.dumps(self.identity(), sort_keys=True)}
+        data = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, metadata)
+        replace_file(self.folder / CHECKPOINT, data)
 
     @torch.no_grad()
-    def restore(self, tensors: dict[str, torch.Tensor], counters: dict[str, Any]) -> None:
+    def _read_checkpoint(self, path: Path) -> None:
         """Take up the state of a checkpoint."""
-        restore_optimizer(self.optimizer, tensors)
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, "pt") as file:
+                metadata: dict[str, str] = file.metadata()
+                tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except SafetensorError as error:
+            raise ArtifactError(
+                f"the checkpoint {path} is damaged ({error}); begin anew: delete {path.parent}"
+            ) from error
+        known, own = json.loads(metadata["identity"]), json.loads(json.dumps(self.identity()))
+        other = [f"{name} {known.get(name)} (now {own[name]})" for name in sorted(own) if own[name] != known.get(name)]
+        if other:
+            raise MismatchError(
+                f"{path} is of another run: {', '.join(other)}; give the same settings, or delete {path.parent}"
+            )
+        state: dict[int, dict[str, torch.Tensor]] = {}
+        for name in (name for name in tensors if name.startswith("optimizer.")):
+            _, place, key = name.split(".", 2)
+            state.setdefault(int(place), {})[key] = tensors[name]
+        self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
         for name, tensor in self.weights_by_name().items():
             tensor.copy_(tensors[name])
         for name, (owner, attribute) in self.attributes().items():
             setattr(owner, attribute, tensors[name].to(self.device))
+        counters = json.loads(metadata["counters"])
         for name in self.counted:
             setattr(self, name, counters[name])
 
@@ -101,7 +127,9 @@ class TrainingRun(Generic[Progress]):
             return False
         with disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-        found, path = read_checkpoint(self), self.folder / METRICS
+        found, path = (self.folder / CHECKPOINT).exists(), self.folder / METRICS
+        if found:
+            self._read_checkpoint(self.folder / CHECKPOINT)
         if path.exists():
             whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
             kept = [(line, row) for line in whole if (row := json.loads(line))["step"] <= self.step]
@@ -116,6 +144,11 @@ class TrainingRun(Generic[Progress]):
             path, row = self.folder / METRICS, asdict(progress)
             with disk_errors(path), path.open("a") as file:
                 file.write(json.dumps({key: round(value, 6) for key, value in row.items()}) + "\n")
+
+
+def model_tensors(model: torch.nn.Module, name: str) -> dict[str, torch.Tensor]:
+    """The tensors of a model under a prefix; they share its memory."""
+    return {f"{name}.{key}": tensor for key, tensor in model.state_dict().items()}
 
 
 class PairRun(TrainingRun[Progress]):
@@ -173,7 +206,7 @@ class PairRun(TrainingRun[Progress]):
             if logged:
                 self.log(self.latest)
             if self.folder is not None and (self.step == self.steps or time.monotonic() - saved > checkpoint_every):
-                write_checkpoint(self)
+                self.write_checkpoint()
                 saved = time.monotonic()
         assert self.latest is not None
         return self.latest

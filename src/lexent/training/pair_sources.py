@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lexent.corpus.corpus import read
 from lexent.errors import InputError
+from lexent.evaluation.collections import Collection
 from lexent.evaluation.training_split import training_split
 from lexent.training.pairs import Pairs
 from lexent.training.stream import BETWEEN_SENTENCES
-
-if TYPE_CHECKING:
-    from lexent.evaluation.collections import Collection
 
 FEWEST_SENTENCES = 3
 """A text with fewer gives none away: what is left would be too little to be found."""

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from lexent.encoders import patches
+from lexent.encoders import Encoder, fine_tuning
 from lexent.encoders.encoder import batches_with_whole, check_finite, finite_batches
 from lexent.encoders.sentence import SentenceEncoder
 from lexent.errors import InputError
 from lexent.types import Kind, States
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lexent.encoders import Encoder
 
 HELD_BYTES = 4 << 30
 """States that are held on a CPU at most; on a GPU half of its free memory."""
@@ -39,11 +36,8 @@ class TextStates:
         return self.pooled
 
 
-class StateSource(Protocol):
-    """Gives the states of texts by their numbers."""
-
-    def of(self, places: NDArray[np.int64]) -> TextStates:
-        """The states of the texts at these places."""
+StateSource: TypeAlias = Callable[[NDArray[np.int64]], TextStates]
+"""Gives the states of texts by their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +57,18 @@ def source(
     """States of the learner, where the encoder is trained; otherwise the encoder's, held where memory allows."""
     if learner is not None:
         prompt = getattr(encoder, "prompts", {}).get(side.kind, "")
-        return TrainedStates(learner, side, prompt=prompt, device=device, autocast=autocast)
+        return partial(learned_states, learner, side, prompt=prompt, device=device, autocast=autocast)
     free = torch.cuda.mem_get_info(device)[0] // 2 if device.type == "cuda" else HELD_BYTES
     tokens = sum(min(len(text) // 3 + 2, side.limit) for text in side.texts)  # a token has more than 3 letters
     if tokens * encoder.dim * (2 if device.type == "cuda" else 4) < free // 2:  # there are two sides
-        return HeldStates(encoder, side, device=device)
-    return FreshStates(encoder, side, device=device)
+        return HeldStates(encoder, side, device=device).of
+    return partial(fresh_states, encoder, side, device=device)
 
 
-class FreshStates:
-    """Encodes texts at each call."""
-
-    def __init__(self, encoder: Encoder, side: Side, *, device: torch.device) -> None:
-        self.encoder, self.side, self.device = encoder, side, device
-
-    def of(self, places: NDArray[np.int64]) -> TextStates:
-        """The states of the texts at these places."""
-        side = replace(self.side, texts=[self.side.texts[place] for place in places])
-        return HeldStates(self.encoder, side, device=self.device).of(np.arange(len(places)))
+def fresh_states(encoder: Encoder, side: Side, places: NDArray[np.int64], *, device: torch.device) -> TextStates:
+    """The states of the texts at these places, encoded anew."""
+    some = replace(side, texts=[side.texts[place] for place in places])
+    return HeldStates(encoder, some, device=device).of(np.arange(len(places)))
 
 
 class HeldStates:
@@ -115,36 +103,30 @@ class HeldStates:
         return TextStates(self.rows[rows].float(), counts, pooled)
 
 
-class TrainedStates:
+def learned_states(
+    model: Any, side: Side, places: NDArray[np.int64], *, prompt: str, device: torch.device, autocast: bool
+) -> TextStates:
     """States with gradient, from an encoder that learns. Texts are cut before they are encoded."""
-
-    def __init__(self, model: Any, side: Side, *, prompt: str, device: torch.device, autocast: bool) -> None:
-        self.model, self.side, self.prompt, self.device, self.autocast = model, side, prompt, device, autocast
-
-    def of(self, places: NDArray[np.int64]) -> TextStates:
-        """The states of the texts at these places."""
-        side = self.side
-        texts = [side.texts[place] for place in places]
-        more = 0 if side.specials else self.model.tokenizer.num_special_tokens_to_add()
-        limit = min(side.limit + more, int(self.model.max_seq_length or 512))
-        prompted = [self.prompt + text for text in texts]
-        inputs, kept = tokenised(self.model.tokenizer, prompted, limit=limit, specials=side.specials)
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
-            features = self.model[0]({name: tensor.to(self.device) for name, tensor in inputs.items()})
-        rows = features["token_embeddings"].float()[kept.to(self.device)]
-        pooled = None
-        if side.whole:
-            features["token_embeddings"] = features["token_embeddings"].float()
-            for module in list(self.model)[1:]:
-                features = module(features)
-            pooled = features["sentence_embedding"].float()
-        counts = kept.sum(dim=1).numpy().astype(np.int64)
-        found = States(rows.detach(), np.concatenate([[0], np.cumsum(counts)]))
-        check_finite(found, texts, encoder="in training")
-        return TextStates(rows, counts, pooled)
+    texts = [side.texts[place] for place in places]
+    more = 0 if side.specials else model.tokenizer.num_special_tokens_to_add()
+    limit = min(side.limit + more, int(model.max_seq_length or 512))
+    prompted = [prompt + text for text in texts]
+    inputs, kept = tokenised(model.tokenizer, prompted, limit=limit, specials=side.specials, device=device)
+    with torch.autocast(device.type, dtype=torch.bfloat16, enabled=autocast):
+        features = model[0](inputs)
+    rows = features["token_embeddings"].float()[kept]
+    pooled = None
+    if side.whole:
+        features["token_embeddings"] = features["token_embeddings"].float()
+        for module in list(model)[1:]:
+            features = module(features)
+        pooled = features["sentence_embedding"].float()
+    return TextStates(rows, checked_counts([rows], kept, texts, encoder="in training"), pooled)
 
 
-def tokenised(tokenizer: Any, texts: list[str], *, limit: int, specials: bool) -> tuple[Any, torch.Tensor]:
+def tokenised(
+    tokenizer: Any, texts: list[str], *, limit: int, specials: bool, device: torch.device
+) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """The inputs of a transformer for texts of at most `limit` tokens, and bool[n_texts, length]: which are compared.
 
     specials: compare special tokens such as [CLS] too.
@@ -152,8 +134,19 @@ def tokenised(tokenizer: Any, texts: list[str], *, limit: int, specials: bool) -
     encoded = tokenizer(
         texts, truncation=True, max_length=limit, padding=True, return_special_tokens_mask=True, return_tensors="pt"
     )
-    special = encoded.pop("special_tokens_mask").bool()
-    return encoded, encoded["attention_mask"].bool() & (~special | specials)
+    inputs = {name: tensor.to(device) for name, tensor in encoded.items()}
+    special = inputs.pop("special_tokens_mask").bool()
+    return inputs, inputs["attention_mask"].bool() & (~special | specials)
+
+
+def checked_counts(
+    layers: Sequence[torch.Tensor], kept: torch.Tensor, texts: Sequence[str], *, encoder: str
+) -> NDArray[np.int64]:
+    """int64[n_texts]: how many states each text has. States of any layer that are not finite are refused."""
+    counts = kept.sum(dim=1).cpu().numpy().astype(np.int64)
+    for rows in layers:
+        check_finite(States(rows.detach(), np.concatenate([[0], np.cumsum(counts)])), texts, encoder=encoder)
+    return counts
 
 
 def trainable(encoder: Encoder, *, device: torch.device) -> Any:
@@ -163,7 +156,7 @@ def trainable(encoder: Encoder, *, device: torch.device) -> Any:
             f'the encoder "{encoder.id}" cannot be trained; give a sentence-transformers model, or leave it as it is: '
             "--freeze"
         )
-    return patches.learner(encoder.model, rank=None, seed=0, device=device)
+    return fine_tuning.learner(encoder.model, rank=None, seed=0, device=device)
 
 
 def _first(offsets: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -51,18 +51,13 @@ class PairSettings:
 
     def warm_up_of(self, steps: int) -> float:
         """The share of a run of so many steps that has a rising learning rate."""
-        return warm_up_share(self.warm_up, self.warm_up_steps, of=steps)
+        return self.warm_up if self.warm_up_steps is None else min(self.warm_up_steps / steps, WARM_UP_MOST)
 
 
 def check(good: bool, name: str, given: object, allowed: str) -> None:
     """Refuse a value that is not good."""
     if not good:
         raise InputError(f"{name} is {given}; allowed: {allowed}")
-
-
-def warm_up_share(share: float, steps: int | None, *, of: int) -> float:
-    """The share of a run of `of` steps with a rising learning rate: as given, or by a number of steps."""
-    return share if steps is None else min(steps / of, WARM_UP_MOST)
 
 
 def k_between(first: int | None, last: int, share: float, *, end: float) -> int:

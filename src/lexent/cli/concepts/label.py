@@ -59,8 +59,8 @@ def label(
     from lexent.artifact import check_target
     from lexent.lexicon import labelling
     from lexent.lexicon.activations import observe
+    from lexent.lexicon.answer_cache import Replies
     from lexent.lexicon.evidence import eligible, gather, is_held_out
-    from lexent.lexicon.replies import Replies
     from lexent.training.reconstruction.train import card
 
     start = perf_counter()

@@ -181,8 +181,8 @@ def _reports(
     found: list[Exam], held: list[str], judging: JudgeOptions, endpoint: models.EndpointOptions, *, encoder: str | None
 ) -> list[Report]:
     """The answers of each judge to each exam."""
+    from lexent.lexicon.answer_cache import Replies
     from lexent.lexicon.labelling import estimate
-    from lexent.lexicon.replies import Replies
     from lexent.models import load_encoder
     from lexent.studies.naming import exam as exams
     from lexent.studies.naming.judges import EmbeddingJudge, WordsJudge

@@ -171,7 +171,7 @@ def _pair_config(given: Settings, passes: int | None, *, with_ssr: bool) -> Any:
 
 def interrupted(out: Path) -> str:
     """What is left of a run that was interrupted. A checkpoint is written every two minutes, and at the end."""
-    from lexent.training.checkpoint import CHECKPOINT
+    from lexent.training.loop import CHECKPOINT
 
     kept = [path for path in out.with_name(f"{out.name}.training").rglob(CHECKPOINT) if path.is_file()]
     if kept:

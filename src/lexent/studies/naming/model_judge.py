@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from lexent.lexicon.answer_cache import Prompt, Replies, ask
 from lexent.lexicon.endpoint import Completion, Endpoint
-from lexent.lexicon.replies import Prompt, Replies, ask
 from lexent.studies.naming.grades import Scores
 from lexent.studies.naming.questions import Named, Option, Question
 

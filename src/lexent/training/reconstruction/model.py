@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional as F
 
@@ -13,10 +14,6 @@ from lexent.errors import InputError
 from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.sae.config import SAEConfig
 from lexent.sae.top_latents import top_latents, top_of_batch
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)

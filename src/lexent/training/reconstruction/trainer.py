@@ -15,8 +15,7 @@ import torch
 from lexent import arguments
 from lexent.errors import InputError
 from lexent.sae.calibration import calibrated
-from lexent.training.checkpoint import model_tensors, write_checkpoint
-from lexent.training.loop import METRICS, PROGRESS_INTERVAL_SECONDS, TrainingRun, check_loss
+from lexent.training.loop import METRICS, PROGRESS_INTERVAL_SECONDS, TrainingRun, check_loss, model_tensors
 from lexent.training.reconstruction.model import MODELS, Loss
 from lexent.training.settings import k_between
 from lexent.training.stream import text_digest
@@ -189,7 +188,7 @@ class Trainer(TrainingRun[Progress]):
             self.latest = self._progress(self.next_block / self.stream.blocks, loss, rate)
             self.log(self.latest)
             if self.folder is not None and time.monotonic() - saved > checkpoint_every:
-                write_checkpoint(self)
+                self.write_checkpoint()
                 saved = time.monotonic()
         if self.step == 0:
             raise InputError(
@@ -197,7 +196,7 @@ class Trainer(TrainingRun[Progress]):
                 f"give more text or a smaller --batch"
             )
         if self.folder is not None:  # so that a kill while the latents are named costs no training
-            write_checkpoint(self)
+            self.write_checkpoint()
         if progress is not None and self.latest is not None:
             progress(self.latest)
         return self.result(bits=bits)

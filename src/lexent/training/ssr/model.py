@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from lexent.training.pair_states import TextStates
 from lexent.training.reconstruction.model import TopKModel, _at
 from lexent.training.sparse_products import selected_products, strongest, weighted_rows
-
-if TYPE_CHECKING:
-    from lexent.training.pair_states import TextStates
-    from lexent.training.ssr.config import RetrievalConfig
+from lexent.training.ssr.config import RetrievalConfig
 
 WHOLE_TEXT_WEIGHT = 0.5
 """What the cosine of whole texts counts beside the mean over a query's tokens of their best cosine."""

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional as F
 
+from lexent.encoders import Encoder
 from lexent.function_words import token_weights
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lexent.encoders import Encoder
-    from lexent.training.pair_states import TextStates
-    from lexent.training.pairs import PairBatch, Pairs
-    from lexent.training.ssr.config import RetrievalConfig
+from lexent.training.pair_states import TextStates
+from lexent.training.pairs import PairBatch, Pairs
+from lexent.training.ssr.config import RetrievalConfig
 
 DOCUMENTS_PER_STEP = 100
 """Documents that are coded at a time."""

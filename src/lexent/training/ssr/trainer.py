@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from lexent.encoders import Encoder
 from lexent.errors import InputError
-from lexent.training.checkpoint import model_tensors
-from lexent.training.loop import PairRun
+from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.training.loop import PairRun, model_tensors
 from lexent.training.pair_states import Side, StateSource, TextStates, source, trainable
 from lexent.training.pairs import PairBatch, Pairs
 from lexent.training.reconstruction.trainer import schedule
+from lexent.training.ssr.config import RetrievalConfig
 from lexent.training.ssr.maxsim import TextCodes, maxsim
 from lexent.training.ssr.model import RetrievalModel, Unsupervised, divergence, document_contrast, teacher_scores, unit
 from lexent.training.ssr.query_weights import QueryWeights
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lexent.encoders import Encoder
-    from lexent.sae.autoencoder import SparseAutoencoder
-    from lexent.training.ssr.config import RetrievalConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +124,6 @@ class PairTrainer(PairRun[PairProgress]):
         the same run is continued.
         """
         super().__init__(encoder, pairs, config, progress=PairProgress, folder=folder)
-        self._sources: tuple[StateSource, StateSource] | None = None
         self.tokens = Coder(tokens, k=config.k, gains=config.gains, device=self.device)
         self.whole = Coder(whole, k=config.whole_k, gains=False, device=self.device) if whole is not None else None
         self.coders = {"tokens": self.tokens, **({"whole": self.whole} if self.whole is not None else {})}
@@ -241,26 +236,22 @@ class PairTrainer(PairRun[PairProgress]):
     @torch.no_grad()
     def _document_codes(self, places: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor, NDArray[np.int64]]:
         """The latents and activations of documents' tokens, and how many tokens each has."""
-        states = self.sources()[1].of(places)
+        states = self.sources[1](places)
         rows = self.tokens.prepared(states.rows)
         return *self.tokens.model.code(rows, self.config.k, autocast=self.autocast), states.counts
 
+    @cached_property
     def sources(self) -> tuple[StateSource, StateSource]:
-        """Of the states of queries and of documents; made at the first call."""
-        if self._sources is None:
-            config, whole = self.config, self.whole is not None or self.config.teacher > 0
-            sides = (
-                Side(self.pairs.queries, "query", config.query_tokens, config.specials, whole),
-                Side(self.pairs.documents, "document", config.document_tokens, config.specials, whole),
-            )
-            given: dict[str, Any] = {"learner": self.learner, "device": self.device, "autocast": self.autocast}
-            first, second = (source(self.encoder, side, **given) for side in sides)
-            self._sources = first, second
-        return self._sources
+        """Of the states of queries and of documents."""
+        config, whole = self.config, self.whole is not None or self.config.teacher > 0
+        queries = Side(self.pairs.queries, "query", config.query_tokens, config.specials, whole)
+        documents = Side(self.pairs.documents, "document", config.document_tokens, config.specials, whole)
+        given: dict[str, Any] = {"learner": self.learner, "device": self.device, "autocast": self.autocast}
+        return source(self.encoder, queries, **given), source(self.encoder, documents, **given)
 
     def _states(self, batch: PairBatch) -> tuple[TextStates, TextStates]:
-        queries, documents = self.sources()
-        return queries.of(batch.queries), documents.of(batch.documents)
+        queries, documents = self.sources
+        return queries(batch.queries), documents(batch.documents)
 
     def _progress(self, found: dict[str, Outcome], batch: PairBatch, rate: float) -> PairProgress:
         tokens, whole = found["tokens"], found.get("whole")
@@ -278,18 +269,6 @@ class PairTrainer(PairRun[PairProgress]):
             whole_fvu=float(whole.unsupervised.fvu) if whole else 0.0,
             rate=rate,
         )
-
-    @torch.no_grad()
-    def measured(self, *, batches: int | None = None) -> dict[str, float]:
-        """In-batch accuracy of each autoencoder as it is now, over the first batches of an epoch; trains nothing."""
-        sums = dict.fromkeys(self.coders, 0.0)
-        count = min(batches or self.batches.an_epoch, self.batches.an_epoch)
-        for number in range(count):
-            batch = self.batches.at(number)
-            queries, documents = self._states(batch)
-            for name in sums:
-                sums[name] += accuracy(self._outcome(name, queries, documents, batch).scores, batch)
-        return {name: total / count for name, total in sums.items()}
 
     def result(self, *, bits: Literal[8, 32] = 32) -> tuple[SparseAutoencoder, SparseAutoencoder | None]:
         """The autoencoders of tokens and of whole texts, in the units of the encoder."""

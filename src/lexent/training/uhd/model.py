@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional as F
 
+from lexent.errors import InputError
 from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.sae.config import SAEConfig, groups_of
 from lexent.sae.top_latents import top_latents
+from lexent.training.pairs import PairBatch
 from lexent.training.reconstruction.model import check_weights
 from lexent.training.sparse_products import selected_products, strongest
 from lexent.training.ssr.model import document_contrast
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lexent.training.pairs import PairBatch
-    from lexent.training.uhd.config import WinnerConfig
+from lexent.training.uhd.config import WinnerConfig
 
 MAX_PREACTIVATIONS = 2**28
 """Pre-activations that are held at a time."""
@@ -146,25 +146,35 @@ def hinge(scores: torch.Tensor, target: torch.Tensor, excluded: torch.Tensor, *,
     return behind.scatter(1, target[:, None], 0.0).sum(dim=1).mean()
 
 
-def exported(buckets: list[Bucket], config: WinnerConfig) -> SparseAutoencoder:
-    """All buckets in one: the units of bucket j are numbered from j * d_sae on, and read the j-th part of a state."""
-    for bucket in buckets:
-        check_weights(bucket)
-    width = buckets[0].W.shape[1]
-    found = SAEConfig(
-        width * len(buckets),
-        config.d_sae * len(buckets),
-        config.k,
-        tied=True,
-        architecture="winners",
-        buckets=len(buckets),
-        groups=config.groups,
-    )
+def exported(bucket: Bucket, config: WinnerConfig) -> SparseAutoencoder:
+    """The units of a bucket as they are used."""
+    check_weights(bucket)
+    width = bucket.W.shape[1]
+    form: dict[str, Any] = {"tied": True, "architecture": "winners", "groups": config.groups}
     return SparseAutoencoder(
-        found,
-        encoder=torch.cat([bucket.W.detach() for bucket in buckets]).cpu().numpy(),
+        SAEConfig(width, config.d_sae, config.k, **form),
+        encoder=bucket.W.detach().cpu().numpy(),
         decoder=None,
-        b_enc=torch.cat([bucket.b.detach() for bucket in buckets]).cpu().numpy(),
-        b_dec=np.zeros(width * len(buckets), np.float32),
-        live=np.concatenate([bucket.live for bucket in buckets]),
+        b_enc=bucket.b.detach().cpu().numpy(),
+        b_dec=np.zeros(width, np.float32),
+        live=bucket.live,
+    )
+
+
+def joined(units: Sequence[SparseAutoencoder]) -> SparseAutoencoder:
+    """Buckets of equal sizes as one: those of unit j are numbered after those of j - 1, and read the next inputs."""
+    if len(units) == 1:
+        return units[0]
+    first = units[0].config
+    if any(one.config != first for one in units):
+        raise InputError("buckets must be alike: of one width, size, k and precision")
+    n = len(units)
+    return SparseAutoencoder(
+        replace(first, d_in=n * first.d_in, d_sae=n * first.d_sae, buckets=n * first.buckets),
+        encoder=np.concatenate([one.stored_rows for one in units]),
+        decoder=None,
+        b_enc=np.concatenate([one.b_enc for one in units]),
+        b_dec=np.concatenate([one.b_dec for one in units]),
+        scale=None if first.bits == 32 else np.concatenate([one.scale for one in units if one.scale is not None]),
+        live=np.concatenate([one.live for one in units if one.live is not None]),
     )

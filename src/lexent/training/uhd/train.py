@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from lexent.artifact import check_target
-from lexent.encoders.buckets import BucketEncoder, BucketParts
+from lexent.encoders.buckets import BucketEncoder, BucketParts, Copy
 from lexent.encoders.encoder import DEFAULT
 from lexent.errors import InputError
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
+from lexent.lexicon.naming import named_lexicon
 from lexent.models import load_encoder
 from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.training.pairs import Pairs
 from lexent.training.reconstruction.train import Report, naming_counter, reporter, saved, training_folder
 from lexent.training.uhd.config import WinnerConfig
-
-if TYPE_CHECKING:
-    from lexent.encoders.buckets import Copy
-    from lexent.training.pairs import Pairs
+from lexent.training.uhd.model import joined
+from lexent.training.uhd.trainer import WinnerTrainer
 
 NAMED_BY = 8
 """Winners of a token that it gives its word to: the last of eighty have little to do with it."""
@@ -44,9 +44,6 @@ def train_uhd(
     encoder of its own; joint: all at once, with one copy for all. texts: what units are named on, beside the queries. A
     run that is stopped goes on from its last checkpoint when the same call is made again.
     """
-    from lexent.lexicon.naming import named_lexicon
-    from lexent.training.uhd.trainer import WinnerTrainer
-
     out, config = Path(out), config or WinnerConfig()
     check_target(out, kind="lexicon", overwrite=overwrite)
     held = [text for text in texts if text.strip()]
@@ -75,24 +72,3 @@ def train_uhd(
     strongest = whole.configured(k=min(NAMED_BY, whole.config.k))
     named = named_lexicon(strongest, named_on, encoder=own, info=info, progress=counter)
     return saved(Lexicon(whole, named.concepts, info, own_encoder=parts), out, overwrite=overwrite)
-
-
-def joined(units: list[SparseAutoencoder]) -> SparseAutoencoder:
-    """Buckets that were trained apart as one: of equal sizes, numbered one after the other."""
-    import numpy as np
-
-    if len(units) == 1:
-        return units[0]
-    first = units[0].config
-    if any(one.config != first for one in units):
-        raise InputError("buckets must be alike: of one width, size, k and precision")
-    n = len(units)
-    return SparseAutoencoder(
-        replace(first, d_in=n * first.d_in, d_sae=n * first.d_sae, buckets=n * first.buckets),
-        encoder=np.concatenate([one.stored_rows for one in units]),
-        decoder=None,
-        b_enc=np.concatenate([one.b_enc for one in units]),
-        b_dec=np.concatenate([one.b_dec for one in units]),
-        scale=None if first.bits == 32 else np.concatenate([one.scale for one in units if one.scale is not None]),
-        live=np.concatenate([one.live for one in units if one.live is not None]),
-    )

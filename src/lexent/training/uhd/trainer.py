@@ -6,33 +6,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional as F
 
-from lexent.encoders import patches
+from lexent.encoders import fine_tuning
 from lexent.encoders.buckets import Copy
-from lexent.encoders.encoder import check_finite
-from lexent.encoders.sentence import half_precision
+from lexent.encoders.sentence import SentenceEncoder, half_precision
 from lexent.errors import InputError
-from lexent.training.checkpoint import model_tensors
-from lexent.training.loop import PairRun
-from lexent.training.pair_states import tokenised
-from lexent.training.pairs import Pairs
+from lexent.sae.autoencoder import SparseAutoencoder
+from lexent.training.loop import PairRun, model_tensors
+from lexent.training.pair_states import checked_counts, tokenised
+from lexent.training.pairs import PairBatch, Pairs
 from lexent.training.ssr.trainer import accuracy
-from lexent.training.uhd.model import Bucket, Scores, active, capped, exported, loss_of, max_pooled
-from lexent.types import States
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lexent.encoders.sentence import SentenceEncoder
-    from lexent.sae.autoencoder import SparseAutoencoder
-    from lexent.training.pairs import PairBatch
-    from lexent.training.uhd.config import WinnerConfig
-    from lexent.types import Kind
+from lexent.training.uhd.config import WinnerConfig
+from lexent.training.uhd.model import Bucket, Scores, active, capped, exported, joined, loss_of, max_pooled
+from lexent.types import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +69,8 @@ class WinnerTrainer(PairRun[WinnerProgress]):
         if config.shallow and len(self.layers) > 1:
             raise InputError("a shallow copy of the encoder has one bucket; leave --shallow or --joint out")
         depth, top = resolved(encoder, (-1,))[0], max(self.layers)
-        self.without = patches.middle(depth, top) if config.shallow else ()
-        self.learner = patches.learner(
+        self.without = fine_tuning.middle(depth, top) if config.shallow else ()
+        self.learner = fine_tuning.learner(
             encoder.model, rank=config.rank, seed=config.seed, device=self.device, last=top, without=self.without
         )
         width = int(self.learner[0].auto_model.config.hidden_size)
@@ -86,7 +78,7 @@ class WinnerTrainer(PairRun[WinnerProgress]):
         self.model = torch.nn.ModuleList(self.buckets).to(self.device)
         self.last_won = torch.zeros(len(self.layers), config.d_sae, dtype=torch.long, device=self.device)  # the step
         groups = [(list(self.model.parameters()), config.lr, config.weight_decay)]
-        if own := patches.trained_parameters(self.learner):
+        if own := fine_tuning.trained_parameters(self.learner):
             groups.append((own, config.encoder_lr, config.weight_decay))
         self.optimizer = self.adamw(groups)
         if not self.resume() and config.start == "states":
@@ -149,17 +141,13 @@ class WinnerTrainer(PairRun[WinnerProgress]):
         limit = self.config.query_tokens if kind == "query" else self.config.document_tokens
         prompted = [self.encoder.prompts[kind] + text for text in texts]
         most = min(limit, self.encoder.max_tokens)
-        inputs, mask = tokenised(self.learner.tokenizer, prompted, limit=most, specials=self.config.specials)
-        kept = mask.to(self.device)
+        given: dict[str, Any] = {"limit": most, "specials": self.config.specials, "device": self.device}
+        inputs, kept = tokenised(self.learner.tokenizer, prompted, **given)
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
-            given = {name: tensor.to(self.device) for name, tensor in inputs.items()}
-            layers = self.learner[0].auto_model(**given, output_hidden_states=True).hidden_states
-        owners = torch.arange(len(texts), device=self.device).repeat_interleave(kept.sum(dim=1))
+            layers = self.learner[0].auto_model(**inputs, output_hidden_states=True).hidden_states
         found = [layers[layer].float()[kept] for layer in self.layers]
-        offsets = np.concatenate([[0], np.cumsum(kept.sum(dim=1).cpu().numpy())])
-        for rows in found:
-            check_finite(States(rows.detach(), offsets), texts, encoder=self.encoder.id)
-        return found, owners
+        checked_counts(found, kept, texts, encoder=self.encoder.id)
+        return found, torch.arange(len(texts), device=self.device).repeat_interleave(kept.sum(dim=1))
 
     def scores(self, queries: list[Pooled], documents: list[Pooled]) -> Scores:
         """Cosines of queries and documents, and cosines of which units are active: the mean over the buckets."""
@@ -223,8 +211,8 @@ class WinnerTrainer(PairRun[WinnerProgress]):
 
     def result(self, *, bits: int = 32) -> tuple[SparseAutoencoder, Copy]:
         """The units of all buckets, and the copy of the encoder that they read."""
-        units = exported(self.buckets, self.config)
-        found = patches.changes(self.learner) if self.config.rank != 0 else {}
+        units = joined([exported(bucket, self.config) for bucket in self.buckets])
+        found = fine_tuning.changes(self.learner) if self.config.rank != 0 else {}
         return units.quantised() if bits == 8 else units, Copy(self.layers, found, self.without)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,14 +35,8 @@ def read(folder: Path, lexicon: Lexicon) -> dict[int, str]:
 
 def write(folder: Path, lexicon: Lexicon, names: Mapping[int, str]) -> None:
     """Puts these names in the place of those before, in one step, and waits until they are on the disk."""
-    beside = folder / f"{FILE}.new"
     labels = {str(concept): names[concept] for concept in sorted(names)}
-    artifact.write_json(beside, {"lexicon": lexicon.hash, "labels": labels})
-    with artifact.disk_errors(folder):
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(beside, folder / FILE)
-        artifact.sync_folder(folder)
+    artifact.replace_file(folder / FILE, artifact.json_bytes({"lexicon": lexicon.hash, "labels": labels}))
 
 
 def applied(lexicon: Lexicon, names: Mapping[int, str]) -> Lexicon:
