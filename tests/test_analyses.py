@@ -14,7 +14,7 @@ from commands import data, furnished, good, run, tiny
 from lexent import recipes
 from lexent.encoders import Encoder, TinyEncoder
 from lexent.errors import InputError, NotFoundError
-from lexent.evaluation import Collection, cache, collections, latent, load, measures
+from lexent.evaluation import Collection, cache, cached_vectors, collections, load, measures
 from lexent.evaluation.lexical import WordIndex, words
 from lexent.evaluation.systems import Bench, Dense, Latent, Lexical
 from lexent.indexing.postings import quantisation
@@ -301,10 +301,10 @@ def test_prepared_vectors_are_those_of_the_pipeline(
     found, texts = system(start), [*given().texts, ""]
     options = {"kind": "query", "lexicon": found.lexicon, "encoder": ENCODER}
     both = [found.recipe.having(k=3), found.recipe.having(k=9, emphasis=0.0)]
-    latent.prepare(texts, recipes=both, **options)  # type: ignore[arg-type]
+    cached_vectors.prepare(texts, recipes=both, **options)  # type: ignore[arg-type]
     ways = [Pipeline(ENCODER, found.lexicon, each) for each in both]
-    assert all(cache.has(latent._key(texts, each, kind="query")) for each in ways)
-    made = [latent.represent(texts, each, kind="query") for each in ways]
+    assert all(cache.has(cached_vectors._key(texts, each, kind="query")) for each in ways)
+    made = [cached_vectors.represent(texts, each, kind="query") for each in ways]
     for one, each in zip(made, ways, strict=True):
         fresh = each.represent(texts, kind="query")
         assert (one.to_scipy() != fresh.to_scipy()).nnz == 0

@@ -14,15 +14,15 @@ from lexent.errors import InputError, MismatchError
 from lexent.evaluation import baselines
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.pooling import pooling_of
+from lexent.evaluation.vector_search import nearest, spearman
 from lexent.lexicon import Lexicon
 from lexent.lexicon.concepts import Concept, Concepts
 from lexent.lexicon.lexicon import LexiconInfo
 from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.sae.config import SAEConfig
 from lexent.studies.fidelity import fidelity
-from lexent.studies.nearest import nearest, spearman
-from lexent.studies.rebuilt import Tally
 from lexent.studies.sampling import sampled
+from lexent.studies.state_reconstruction import Tally
 from lexent.types import Level, RowCodes
 from small import TOPICS, documents
 

@@ -20,7 +20,7 @@ from lexent.evaluation.baselines import DenseMaxSim, maxsim
 from lexent.evaluation.collections import Collection
 from lexent.lexicon import Lexicon
 from lexent.studies.reproduction import Sizes, Study, reproduce
-from lexent.studies.reproduction.held import Held, joined, quality, scorer, speed
+from lexent.studies.reproduction.encoded_corpus import Held, joined, quality, scorer, speed
 from lexent.studies.reproduction.losses import lessons
 from lexent.studies.reproduction.reproduce import every_section
 from lexent.studies.reproduction.token_index import Memory

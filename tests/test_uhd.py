@@ -28,7 +28,7 @@ from lexent.models import load_encoder
 from lexent.recipes import Recipe
 from lexent.sae.autoencoder import CONFIG, WEIGHTS, SparseAutoencoder
 from lexent.sae.config import groups_of
-from lexent.studies.reproduction.counts import layers_of
+from lexent.studies.reproduction.binary_retrieval import layers_of
 from lexent.training.checkpoint import write_checkpoint
 from lexent.training.pairs import Pairs
 from lexent.training.uhd.config import WinnerConfig

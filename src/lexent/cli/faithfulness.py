@@ -49,7 +49,7 @@ def faithfulness(collection: options.CollectionName, trials: Trials, models: opt
 def _lines(report: FaithfulnessReport) -> Iterator[Line]:
     from lexent.cli.studies import p_value
     from lexent.cli.views import table
-    from lexent.undefined import shown
+    from lexent.nan_safe import shown
 
     orders = ("explained", "random", "any", "weakest")
     head = ["watched", "side", "way", "area of score: explained", *orders[1:], "p"]

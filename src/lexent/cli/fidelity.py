@@ -54,8 +54,8 @@ def fidelity(collection: options.CollectionName, chosen: Rebuilding) -> Output:
 def _lines(report: FidelityReport) -> Iterator[Line]:
     from lexent.cli.studies import p_value
     from lexent.cli.views import table
+    from lexent.nan_safe import shown
     from lexent.studies.maxsim_theory import tables
-    from lexent.undefined import shown
 
     yield from (f"{report.collection} ({report.split}): {report.documents:,} documents, {report.queries:,} queries", "")
     head = ["lexicon", "k", "NMSE", "queries", "cosine", "active", "5 to 95 %", "live"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from lexent import undefined
+from lexent import nan_safe
 from lexent.cli.views import table
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def p_value(value: float | None) -> str:
     """A p-value as it is read; nothing where there is none."""
-    return "<0.001" if value is not None and value < 0.001 else undefined.shown(value, ".3f")
+    return "<0.001" if value is not None and value < 0.001 else nan_safe.shown(value, ".3f")
 
 
 def system_table(

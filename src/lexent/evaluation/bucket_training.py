@@ -22,7 +22,7 @@ from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Latent
 from lexent.evaluation.training_split import training_split
 from lexent.lexicon.bucket_weights import BucketWeights, features
-from lexent.undefined import paired_p
+from lexent.nan_safe import paired_p
 from lexent.weighting import as_query
 
 LEVELS = (0.0, 0.33, 0.66, 1.0)

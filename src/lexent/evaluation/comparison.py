@@ -16,7 +16,7 @@ from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.overlap import Part, parts_of, train_groups
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Bench, EncoderLike, base, dime, imrnn
-from lexent.undefined import plain
+from lexent.nan_safe import plain
 
 DIME = ("prf-dime-20", "prf-dime-40", "prf-dime-60", "prf-dime-80")
 """DIME by pseudo-relevance feedback, named as in the papers by the share of the dimensions that is removed, in %."""

@@ -30,10 +30,10 @@ from lexent.evaluation.systems import (
     System,
     learns,
 )
+from lexent.nan_safe import plain
 from lexent.recipes import Recipe
 from lexent.search.feedback import Feedback
 from lexent.search.fusion import WEIGHTS, Fusion, Method
-from lexent.undefined import plain
 
 MEASURES = ("nDCG@10", "R@100")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from lexent.errors import InputError, MissingExtraError
 from lexent.evaluation.runs import Run, ranked
-from lexent.undefined import paired_p
+from lexent.nan_safe import paired_p
 
 EXAMPLES = "nDCG@10, R@100, RR@10, AP@100, P@5, Success@1"
 

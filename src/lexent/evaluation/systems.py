@@ -18,7 +18,7 @@ from lexent.adapters.encoder import AdaptedEncoder
 from lexent.adapters.modulation import Rows
 from lexent.encoders import DEFAULT, Encoder
 from lexent.errors import InputError, MismatchError, NotFoundError
-from lexent.evaluation import baselines, latent
+from lexent.evaluation import baselines, cached_vectors
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import Run, from_top, self_matches
@@ -104,7 +104,7 @@ class Latent(RecipeSystem):
 
     def pooled(self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None) -> SparseVectors:
         """The concepts of texts before the transform, from the cache where they are."""
-        return latent.represent(texts, self.pipeline, kind=kind, progress=progress)
+        return cached_vectors.represent(texts, self.pipeline, kind=kind, progress=progress)
 
     def scorer(self, collection: Collection, *, progress: Progress | None = None) -> DocumentScorer:
         """The collection's documents, packed as an index packs them."""
@@ -130,7 +130,7 @@ class TokenMatch(RecipeSystem):
     def scorer(self, collection: Collection, *, progress: Progress | None = None) -> MaxSimScorer:
         """The collection's documents, packed as an index packs them; the codes come from the cache where they are."""
         size = self.lexicon.size
-        store = latent.token_codes(collection.texts, self.pipeline, progress=progress)
+        store = cached_vectors.token_codes(collection.texts, self.pipeline, progress=progress)
         segment = Segment.pack(store.maxima(size=size), size=size, recipe=self.recipe)
         return MaxSimScorer(DocumentScorer([segment], self.recipe, size=size), [store])
 
@@ -139,7 +139,7 @@ class TokenMatch(RecipeSystem):
     ) -> list[Query]:
         """The collection's queries with their final weights. scorer: by whole documents, for idf."""
         texts = collection.query_texts
-        found = latent.query_rows(texts, self.pipeline, progress=progress)
+        found = cached_vectors.query_rows(texts, self.pipeline, progress=progress)
         return [rows.query(text, scorer) for text, rows in zip(texts, found, strict=True)]
 
     def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:

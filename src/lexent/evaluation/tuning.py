@@ -17,8 +17,8 @@ from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Bench, EncoderLike, LexiconLike
 from lexent.evaluation.training_split import training_split
 from lexent.evaluation.trials import Trials
+from lexent.nan_safe import plain
 from lexent.recipes import Recipe
-from lexent.undefined import plain
 
 if TYPE_CHECKING:
     from lexent.evaluation.bucket_training import Learned

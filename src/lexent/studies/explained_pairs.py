@@ -19,9 +19,9 @@ from lexent.evaluation.pooling import pooling_of, unit, weights
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import self_matches
 from lexent.evaluation.systems import Latent
+from lexent.evaluation.vector_search import nearest_by_cosine
 from lexent.indexing.segment import Codes
-from lexent.studies.nearest import nearest_by_cosine
-from lexent.studies.rebuilt import coefficients
+from lexent.studies.state_reconstruction import coefficients
 from lexent.types import Kind, States
 
 MAX_RANKED_DOCUMENTS = 20_000

@@ -22,10 +22,10 @@ from lexent.evaluation import baselines
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Bench, EncoderLike, Latent, LexiconLike
+from lexent.nan_safe import mean, paired_p, plain
 from lexent.recipes import Recipe
 from lexent.studies.explained_pairs import MAX_RANKED_DOCUMENTS, Pair, Pairs, Seen
 from lexent.types import Kind
-from lexent.undefined import mean, paired_p, plain
 
 Target = Literal["top", "gold"]
 Order = Literal["explained", "random", "weakest", "any"]

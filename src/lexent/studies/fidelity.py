@@ -20,15 +20,15 @@ from lexent.evaluation.pooling import pooling_of, unit
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import from_top
 from lexent.evaluation.systems import EncoderLike
+from lexent.evaluation.vector_search import block_size, nearest, nearest_by_cosine, spearman
 from lexent.lexicon import Lexicon
 from lexent.lexicon import lexicon as lexicons
 from lexent.models import load_encoder
+from lexent.nan_safe import mean, plain, ratio
 from lexent.studies.maxsim_theory import Theory, theory
-from lexent.studies.nearest import block_size, nearest, nearest_by_cosine, spearman
-from lexent.studies.rebuilt import Tally, pooled_blocks, token_rebuilt
 from lexent.studies.sampling import sampled
+from lexent.studies.state_reconstruction import Tally, pooled_blocks, token_rebuilt
 from lexent.types import Level
-from lexent.undefined import mean, plain, ratio
 
 MEASURES = ("nDCG@10", "R@100")
 SAMPLED_DOCUMENTS = 1_000

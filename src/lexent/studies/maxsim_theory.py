@@ -24,13 +24,13 @@ from lexent.encoders.encoder import encode
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.pooling import unit
 from lexent.evaluation.progress import Progress, counter
+from lexent.evaluation.vector_search import correlation, rank_correlation
 from lexent.lexicon import Lexicon
+from lexent.nan_safe import mean, shown
 from lexent.studies.analyses.table import Table
-from lexent.studies.nearest import correlation, rank_correlation
-from lexent.studies.rebuilt import coefficients
 from lexent.studies.sampling import sampled
+from lexent.studies.state_reconstruction import coefficients
 from lexent.types import Kind, RowCodes, States
-from lexent.undefined import mean, shown
 
 TEXTS = {"query": 30, "document": 60}
 """Texts whose tokens are compared."""

@@ -150,7 +150,7 @@ def deletion(
 def _deletion_lines(found: list[Deletion]) -> Iterator[Line]:
     from lexent.cli.studies import p_value
     from lexent.cli.views import table
-    from lexent.undefined import shown
+    from lexent.nan_safe import shown
 
     labels = {"whole": "nothing", "named": "the named", "random": "random ones", "shrunk": "length alone"}
     for each in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from lexent.evaluation import latent, tuning
+from lexent.evaluation import cached_vectors, tuning
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Latent
@@ -69,7 +69,7 @@ def ks(
     sides: dict[Kind, list[str]] = {"document": collection.texts, "query": list(collection.queries.values())}
     common: Any = {"recipes": list(named.values()), "lexicon": lexicon, "encoder": system.encoder, "progress": progress}
     for kind, texts in sides.items():
-        latent.prepare(texts, kind=kind, **common)
+        cached_vectors.prepare(texts, kind=kind, **common)
     title, note = f"latents a state, lexicon {lexicon.name}", "documents not capped"
     return sweep(
         collection, system, named, title=title, reference=f"k {own}", note=note, measures=measures, progress=progress

@@ -11,11 +11,11 @@ from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Latent
 from lexent.evaluation.trials import Trials
+from lexent.nan_safe import plain
 from lexent.recipes import Recipe
 from lexent.studies.analyses import usage
 from lexent.studies.analyses.table import Cell, Table, p_text
 from lexent.studies.analyses.usage import Usage
-from lexent.undefined import plain
 
 MEASURES = ("nDCG@10", "R@100")
 

@@ -14,8 +14,8 @@ from lexent.evaluation.collections import Collection
 from lexent.evaluation.lexical import all_words
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import Latent
+from lexent.nan_safe import UNDEFINED, plain, shown
 from lexent.studies.analyses.table import Table
-from lexent.undefined import UNDEFINED, plain, shown
 
 CURVE_POINTS = 60
 """Ranks that are kept of a curve, evenly spaced on a logarithmic scale."""

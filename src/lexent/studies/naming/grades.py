@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.nan_safe import paired_p
 from lexent.studies.naming.questions import Pair, Question, Task
-from lexent.undefined import paired_p
 
 Scores = NDArray[np.float64]
 

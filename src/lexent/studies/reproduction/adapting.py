@@ -9,12 +9,12 @@ from lexent.adapters import AdapterConfig, TrainSettings
 from lexent.adapters.adapter import shapes
 from lexent.evaluation.adapting import train_adapter, train_collection
 from lexent.evaluation.comparison import compare
+from lexent.nan_safe import shown
 from lexent.studies.adapter_explanations import Explainer
 from lexent.studies.analyses.table import Column, Table, at, measured, p_text
 from lexent.studies.reproduction.retrieval import bars_of, part_table, score_table
 from lexent.studies.reproduction.section import Figure, Result, Section
 from lexent.studies.reproduction.study import Study
-from lexent.undefined import shown
 
 if TYPE_CHECKING:
     from lexent.evaluation.adapting import Training

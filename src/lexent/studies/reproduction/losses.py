@@ -10,7 +10,7 @@ from lexent.lexicon import Concept, Concepts, Lexicon
 from lexent.lexicon.lexicon import LexiconInfo
 from lexent.studies.analyses.table import Column, Table, measured, p_text
 from lexent.studies.reproduction import plots
-from lexent.studies.reproduction.held import held
+from lexent.studies.reproduction.encoded_corpus import held
 from lexent.studies.reproduction.section import Figure, Result, Section, first_measure
 from lexent.studies.reproduction.study import Study
 from lexent.training.pair_sources import judged_pairs

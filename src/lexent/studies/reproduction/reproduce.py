@@ -45,19 +45,19 @@ def every_section(paper: str) -> tuple[Section, ...]:
     """The sections of a paper's report, in order."""
     from lexent.studies.reproduction import (
         adapting,
-        codes,
-        counts,
+        interpretability,
         latency,
         losses,
         retrieval,
         token_index,
         token_match,
     )
+    from lexent.studies.reproduction import binary_retrieval as binary
 
     first = ("quality", "limit", "fidelity", "faithfulness", "names")
     found = {
         section.name: section
-        for module in (counts, retrieval, codes, adapting, token_match, losses, token_index, latency)
+        for module in (binary, retrieval, interpretability, adapting, token_match, losses, token_index, latency)
         for section in module.SECTIONS
         if paper in section.papers
     }

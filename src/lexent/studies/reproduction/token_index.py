@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from lexent.evaluation import latent
+from lexent.evaluation import cached_vectors
 from lexent.pipeline import Pipeline
 from lexent.search.modes import Fast, Mode
 from lexent.studies.analyses.table import Column, Table, measured
 from lexent.studies.reproduction import plots
-from lexent.studies.reproduction.held import packed, quality, speed
+from lexent.studies.reproduction.encoded_corpus import packed, quality, speed
 from lexent.studies.reproduction.section import Figure, Result, Section, first_measure
 from lexent.studies.reproduction.study import Study
 from lexent.studies.sampling import sampled
@@ -78,7 +78,7 @@ def _show_modes(result: Result) -> list[Table]:
 def _growth(study: Study) -> Result:
     chosen, collection = study.matches[0], study.collection
     pipeline = Pipeline(study.encoder, chosen.lexicon, chosen.recipe)
-    store = latent.token_codes(collection.texts, pipeline, progress=study.progress)
+    store = cached_vectors.token_codes(collection.texts, pipeline, progress=study.progress)
     places = {document.id: at for at, document in enumerate(collection.documents)}
     rows = {}  # relevant documents are always there, so small shares may be alike
     for share in FRACTIONS:

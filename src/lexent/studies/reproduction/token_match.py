@@ -14,11 +14,11 @@ from lexent.evaluation.baselines import maxsim
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.pooling import unit
 from lexent.evaluation.runs import from_top
+from lexent.evaluation.vector_search import nearest
 from lexent.studies.analyses.table import Column, Table, measured
 from lexent.studies.maxsim_theory import tables, theory
-from lexent.studies.nearest import nearest
 from lexent.studies.reproduction import plots
-from lexent.studies.reproduction.held import Held, held, joined, quality, scorer, speed
+from lexent.studies.reproduction.encoded_corpus import Held, held, joined, quality, scorer, speed
 from lexent.studies.reproduction.retrieval import score_table, values_and_p
 from lexent.studies.reproduction.section import Figure, Result, Section, first_measure
 from lexent.studies.reproduction.study import Study

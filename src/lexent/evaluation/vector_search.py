@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lexent.evaluation.baselines import SCORES_PER_CHUNK
 from lexent.evaluation.pooling import unit
-from lexent.undefined import ratio
+from lexent.nan_safe import ratio
 
 
 def block_size(n_queries: int) -> int:

@@ -13,8 +13,8 @@ from lexent.encoders import Encoder
 from lexent.evaluation.pooling import Pooling, cosines, unit, weights
 from lexent.evaluation.progress import Progress, counter
 from lexent.lexicon import Lexicon
+from lexent.nan_safe import UNDEFINED, ratio
 from lexent.types import Kind, RowCodes, States
-from lexent.undefined import UNDEFINED, ratio
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 EQUAL_STATES_SPREAD = 1e-10

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from lexent.nan_safe import shown
 from lexent.studies.analyses.table import Column, Table, at, p_text
 from lexent.studies.faithfulness import faithfulness
 from lexent.studies.fidelity import fidelity
@@ -12,7 +13,6 @@ from lexent.studies.naming.judges import EmbeddingJudge, WordsJudge
 from lexent.studies.reproduction import plots
 from lexent.studies.reproduction.section import Figure, Result, Section
 from lexent.studies.reproduction.study import Study
-from lexent.undefined import shown
 
 KS = {"pooled": (32, 48, 64, 128), "tokens": (4, 8, 16)}
 """The papers' and around them."""
