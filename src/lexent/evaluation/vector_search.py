@@ -1,54 +1,58 @@
-"""The nearest of many vectors, a block at a time, and how alike two rankings of them are."""
+"""Exact search over vectors, a block at a time, and how alike two rankings of them are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.evaluation.baselines import SCORES_PER_CHUNK
-from lexent.evaluation.pooling import unit
+from lexent.adapters.adapter import unit
 from lexent.nan_safe import ratio
 
+SCORES_PER_CHUNK = 1 << 25
+"""How many scores are held at a time."""
 
-def block_size(n_queries: int) -> int:
-    """Vectors at a time: no more than some 30 million scores are held."""
-    return max(1, min(SCORES_PER_CHUNK // max(n_queries, 1), 1 << 16))
-
-
-def nearest_by_cosine(
-    queries: NDArray[np.float32], vectors: NDArray[np.float32], *, k: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The k vectors of highest cosine with each query, as `nearest` gives them."""
-    block = block_size(len(queries))
-    starts = range(0, len(vectors), block)
-    return nearest(unit(queries), (unit(vectors[start : start + block]) for start in starts), k=k)
+Top = tuple[NDArray[np.int64], NDArray[np.float32]]
+"""Positions and scores, a row a query: strongest first, lower positions first among equals."""
 
 
-def nearest(
-    queries: NDArray[np.float32], blocks: Iterable[NDArray[np.float32]], *, k: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The k vectors of highest product with each query, strongest first, lower positions first among equals.
+def blocks(vectors: NDArray[np.float32], *, n_queries: int) -> Iterator[NDArray[np.float32]]:
+    """The vectors in parts that are small enough to be scored for all queries at once."""
+    step = max(1, min(SCORES_PER_CHUNK // max(n_queries, 1), 1 << 16))
+    return (vectors[start : start + step] for start in range(0, len(vectors), step))
 
-    Only one block of vectors and the best so far are held. Places left over hold -1.
-    """
-    positions = np.full((len(queries), 0), -1, np.int64)
-    scores = np.zeros((len(queries), 0), np.float32)
-    start = 0
+
+def nearest_by_cosine(queries: NDArray[np.float32], vectors: NDArray[np.float32], *, k: int) -> Top:
+    """The k vectors of highest cosine with each query."""
+    return nearest(unit(queries), map(unit, blocks(vectors, n_queries=len(queries))), k=k)
+
+
+def nearest(queries: NDArray[np.float32], blocks: Iterable[NDArray[np.float32]], *, k: int) -> Top:
+    """The k vectors of highest product with each query. Only one block of vectors and the best so far are held."""
+    found, start = none_yet(len(queries)), 0
     for block in blocks:
-        found = queries @ block.T
-        depth = min(k, len(block))
-        kept = np.broadcast_to(np.arange(len(block)), found.shape)
-        if depth < len(block):
-            kept = np.argpartition(-found, depth - 1, axis=1)[:, :depth]
-        positions = np.concatenate([positions, kept + start], axis=1)
-        scores = np.concatenate([scores, np.take_along_axis(found, kept, axis=1)], axis=1)
-        order = np.lexsort((positions, -scores), axis=1)[:, :k]
-        positions, scores = np.take_along_axis(positions, order, axis=1), np.take_along_axis(scores, order, axis=1)
+        scores = queries @ block.T
+        kept = np.broadcast_to(np.arange(len(block)), scores.shape)
+        if k < len(block):
+            kept = np.argpartition(-scores, k - 1, axis=1)[:, :k]
+        found = best_of(found, (kept + start, np.take_along_axis(scores, kept, axis=1)), k=k)
         start += len(block)
-    return positions, scores
+    return found
+
+
+def none_yet(n_queries: int) -> Top:
+    """Where `best_of` begins."""
+    return np.empty((n_queries, 0), np.int64), np.empty((n_queries, 0), np.float32)
+
+
+def best_of(found: Top, more: Top, *, k: int) -> Top:
+    """The k best of both."""
+    positions = np.concatenate([found[0], more[0]], axis=1)
+    scores = np.concatenate([found[1], more[1]], axis=1)
+    order = np.lexsort((positions, -scores), axis=1)[:, :k]
+    return np.take_along_axis(positions, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
 
 def spearman(

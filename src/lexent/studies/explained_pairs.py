@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.adapter import unit
 from lexent.encoders.encoder import encode
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.pooling import pooling_of, unit, weights
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.pooling import pooling_of, weights
 from lexent.evaluation.runs import self_matches
 from lexent.evaluation.systems import Latent
 from lexent.evaluation.vector_search import nearest_by_cosine
@@ -136,15 +136,14 @@ class Pairs:
         *,
         dense: tuple[NDArray[np.float32], NDArray[np.float32]],
         target: str,
-        progress: Progress | None = None,
     ) -> None:
         """dense: the encoder's vectors of documents and of queries, as it gives them."""
         self.collection, self.system, self.target = collection, system, target
         self.texts: dict[Kind, list[str]] = {"document": collection.texts, "query": collection.query_texts}
         self.states: dict[Kind, NDArray[np.float32]] = {"document": dense[0], "query": dense[1]}
-        documents = system.pooled(collection.texts, kind="document", progress=progress)
-        self.document_scorer = system.scorer(collection, progress=progress)
-        self.queries = self.document_scorer.query_weights(system.queries(collection, progress=progress))
+        documents = system.pooled(collection.texts, kind="document")
+        self.document_scorer = system.scorer(collection)
+        self.queries = self.document_scorer.query_weights(system.queries(collection))
         self.found = self.document_scorer.top_weighted(self.queries, BEST_DOCUMENTS + 1).positions
         self.nearest = np.zeros((len(dense[1]), 0), np.int64)  # the best of dense retrieval, where ranks are among them
         if len(dense[0]) > MAX_RANKED_DOCUMENTS:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lexent.errors import InputError
 from lexent.evaluation import baselines
 from lexent.evaluation.collections import Collection, load
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.progress import Progress, report, reporting
 from lexent.evaluation.systems import Bench, EncoderLike, Latent, LexiconLike
 from lexent.nan_safe import mean, paired_p, plain
 from lexent.recipes import Recipe
@@ -104,6 +104,7 @@ class FaithfulnessReport:
         return found
 
 
+@reporting
 def faithfulness(
     collection: str | Path | Collection,
     *,
@@ -129,12 +130,12 @@ def faithfulness(
     whole = load(collection, split=split)
     bench = Bench(encoder=encoder, lexicon=lexicon)
     systems = [bench.latent(each) for each in ([recipe] if isinstance(recipe, str | Recipe) else recipe)]
-    documents = baselines.pooled_states(bench.encoder, whole.texts, kind="document", progress=progress)
-    dense = documents, baselines.pooled_states(bench.encoder, whole.query_texts, kind="query", progress=progress)
+    documents = baselines.pooled_states(bench.encoder, whole.texts, kind="document")
+    dense = documents, baselines.pooled_states(bench.encoder, whole.query_texts, kind="query")
     found = []
     for system in systems:
-        pairs = Pairs(whole, system, dense=dense, target=target, progress=progress)
-        found.append(_study(pairs, system, queries=queries, draws=draws, seed=seed, progress=progress))
+        pairs = Pairs(whole, system, dense=dense, target=target)
+        found.append(_study(pairs, system, queries=queries, draws=draws, seed=seed))
     return FaithfulnessReport(
         collection=whole.name,
         split=whole.split,
@@ -148,9 +149,7 @@ def faithfulness(
     )
 
 
-def _study(
-    pairs: Pairs, system: Latent, *, queries: int, draws: int, seed: int, progress: Progress | None
-) -> Faithfulness:
+def _study(pairs: Pairs, system: Latent, *, queries: int, draws: int, seed: int) -> Faithfulness:
     """Every test on every pair."""
     random = np.random.default_rng(seed)
     seen: dict[tuple[Watched, Kind, Way], dict[Order, list[Seen]]] = {}
@@ -162,8 +161,7 @@ def _study(
             sizes.append(len(pair.explained))
             for key, order, found in _tested(pair, random, draws):
                 seen.setdefault(key, {}).setdefault(order, []).append(found)
-        if progress is not None:
-            progress(f"{system.name}, explanations", done, len(chosen))
+        report(f"{system.name}, explanations", done, len(chosen))
     return Faithfulness(
         recipe=system.name,
         lexicon=system.lexicon.name,

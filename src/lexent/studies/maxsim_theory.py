@@ -19,16 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.adapter import unit
 from lexent.encoders import Encoder
 from lexent.encoders.encoder import encode
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.pooling import unit
-from lexent.evaluation.progress import Progress, counter
+from lexent.evaluation.progress import counter
 from lexent.evaluation.vector_search import correlation, rank_correlation
 from lexent.lexicon import Lexicon
 from lexent.nan_safe import mean, shown
 from lexent.studies.analyses.table import Table
-from lexent.studies.sampling import sampled
 from lexent.studies.state_reconstruction import coefficients
 from lexent.types import Kind, RowCodes, States
 
@@ -153,12 +152,11 @@ def theory(
     ks: Sequence[int],
     pairs: int = TOKEN_PAIRS,
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> list[Theory]:
     """The bound and what is observed, for each k, on tokens of some queries and of documents (judged ones first)."""
-    few = sampled(collection, documents=TEXTS["document"], queries=TEXTS["query"], seed=seed)
-    queries = _encoded(encoder, few.query_texts[: TEXTS["query"]], kind="query", progress=progress)
-    documents = _encoded(encoder, few.texts[: TEXTS["document"]], kind="document", progress=progress)
+    few = collection.sampled(documents=TEXTS["document"], queries=TEXTS["query"], seed=seed)
+    queries = _encoded(encoder, few.query_texts[: TEXTS["query"]], kind="query")
+    documents = _encoded(encoder, few.texts[: TEXTS["document"]], kind="document")
     if not len(queries.values) or not len(documents.values):  # nothing but empty texts
         return []
     coded = [lexicon.codes(states, k=max(ks)) for states in (queries, documents)]
@@ -262,10 +260,8 @@ class _Side:
         return csr_matrix((values.ravel(), self.ids.ravel(), np.arange(0, n * k + 1, k)), shape=(n, self.size))
 
 
-def _encoded(encoder: Encoder, texts: Sequence[str], *, kind: Kind, progress: Progress | None) -> States:
-    advance = counter(progress, "pairs of tokens", kind=kind, total=len(texts))
-    found = encode(encoder, texts, kind=kind)
-    advance(len(texts))
+def _encoded(encoder: Encoder, texts: Sequence[str], *, kind: Kind) -> States:
+    found = encode(encoder, texts, kind=kind, progress=counter("pairs of tokens", kind=kind, total=len(texts)))
     return States(found.values, np.unique(found.offsets))  # texts without tokens have no pairs
 
 

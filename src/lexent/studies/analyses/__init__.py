@@ -4,14 +4,11 @@ Each is a function of a collection and one or several systems, and gives a froze
 """
 
 from lexent.studies.analyses.analyse import ANALYSES, QUICK, Analyses, analyse
-from lexent.studies.analyses.categories import Categories, categories
-from lexent.studies.analyses.costs import Costs, costs
 from lexent.studies.analyses.mismatch import Mismatch, mismatch
-from lexent.studies.analyses.settings import caps, ks, pruning, published, weightings
-from lexent.studies.analyses.sweep import Sweep
+from lexent.studies.analyses.settings import Settings, Sweep, caps, ks, pruning, published, sweep, weightings
 from lexent.studies.analyses.table import Analysis, Table
-from lexent.studies.analyses.usage import Usage
-from lexent.studies.analyses.zipf import Zipf, zipf
+from lexent.studies.analyses.usage import Costs, Usage, costs
+from lexent.studies.analyses.vocabulary import Categories, Zipf, categories, zipf
 
 __all__ = [
     "ANALYSES",
@@ -21,6 +18,7 @@ __all__ = [
     "Categories",
     "Costs",
     "Mismatch",
+    "Settings",
     "Sweep",
     "Table",
     "Usage",
@@ -33,6 +31,7 @@ __all__ = [
     "mismatch",
     "pruning",
     "published",
+    "sweep",
     "weightings",
     "zipf",
 ]

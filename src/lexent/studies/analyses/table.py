@@ -73,11 +73,6 @@ def shown(cell: Cell) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def p_text(p_value: float | None) -> str:
-    """A p-value as text; nothing where there is none."""
-    return "<0.001" if p_value is not None and p_value < 0.001 else nan_safe.shown(p_value, ".3f")
-
-
 def _cell(row: Any, what: str | Callable[[Any], Cell]) -> Cell:
     if callable(what):
         return what(row)

@@ -7,14 +7,13 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.adapter import unit
 from lexent.encoders.encoder import encode
 from lexent.evaluation import baselines
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.baselines import maxsim
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.pooling import unit
 from lexent.evaluation.runs import from_top
-from lexent.evaluation.vector_search import nearest
 from lexent.studies.analyses.table import Column, Table, measured
 from lexent.studies.maxsim_theory import tables, theory
 from lexent.studies.reproduction import plots
@@ -36,7 +35,7 @@ def _theory(study: Study) -> Result:
     chosen = study.matches[0]
     own = chosen.recipe.k
     ks = sorted({max(own // 4, 1), max(own // 2, 1), own})
-    found = theory(study.collection, chosen.lexicon, study.encoder, ks=ks, progress=study.progress)
+    found = theory(study.collection, chosen.lexicon, study.encoder, ks=ks)
     return {"rows": [asdict(one) for one in found], "tables": [asdict(table) for table in tables(found)]}
 
 
@@ -74,7 +73,7 @@ def _long(study: Study) -> Result:
     groups = joined(documents.states.offsets, rows=LONG_DOCUMENT_TOKENS, seed=0)
     whole = _grouped(documents.collection, groups)
     rows, offsets = _regrouped(documents.states.offsets, groups)
-    short = documents.codes(chosen.lexicon, chosen.recipe.k, progress=study.progress)
+    short = documents.codes(chosen.lexicon, chosen.recipe.k)
     codes = RowCodes(short.ids[rows], short.values[rows], offsets)
     found = scorer(codes, chosen.lexicon, chosen.recipe)
     queries = chosen.queries(whole, found.document_scorer)
@@ -108,15 +107,13 @@ def _beside(
     by_states = maxsim(query_states, documents.states)
     rows, offsets = _regrouped(documents.states.offsets, groups)
     states = States(documents.states.values[rows], offsets)
-    vectors = baselines.pooled(study.encoder, documents.collection.texts, kind="document", progress=study.progress)
-    queries = baselines.pooled(study.encoder, texts, kind="query", progress=study.progress)
+    vectors = baselines.pooled(study.encoder, documents.collection.texts, kind="document")
+    queries = baselines.pooled(study.encoder, texts, kind="query")
     means = unit(np.stack([vectors[group].mean(axis=0) for group in groups]))
-    positions, best = nearest(queries, [means], k=1001)
-    dense = from_top(whole, positions, scores=best, depth=1000)
     return {
         "dense-maxsim": scored(maxsim(query_states, states)),
         "dense-maxsim, best part": scored(np.stack([by_states[:, group].max(axis=1) for group in groups], axis=1)),
-        "dense, mean of parts": scoring.score(whole.qrels, dense, wanted),
+        "dense, mean of parts": scored(queries @ means.T),
         "dense, best part": scored(np.stack([(queries @ vectors[group].T).max(axis=1) for group in groups], axis=1)),
         "bm25": scoring.score(whole.qrels, baselines.bm25(whole, k=1000), wanted),
     }
