@@ -126,6 +126,11 @@ class Latent(RecipeSystem):
 class TokenMatch(RecipeSystem):
     """A recipe that matches tokens: MaxSim by the index's own kernels; candidates first where the recipe is fast."""
 
+    @property
+    def able(self) -> bool:
+        """Whether its lexicon has what the recipe codes: not every one has concepts of whole texts."""
+        return not self.recipe.whole or self.lexicon.whole is not None
+
     def scorer(self, collection: Collection) -> MaxSimScorer:
         """The collection's documents, packed as an index packs them; the codes come from the cache where they are."""
         return packed(cached_vectors.token_codes(collection.texts, self.pipeline), self.lexicon, self.recipe)

@@ -8,7 +8,7 @@ retriever sees them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,15 +33,11 @@ Masks = NDArray[np.bool_]
 """bool[n_states, n_concepts]: the concepts that a text still has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """The document's score and place for each state of the changed text."""
 
     scores: NDArray[np.float64]  # [n_states]
     places: NDArray[np.float64]  # [n_states], one over the rank; 0 where the document is not found
-
-    def __len__(self) -> int:
-        return len(self.scores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +228,8 @@ class Pairs:
             rows, share = states.numpy(), weights(len(states.values), self.pooling)
         codes = lexicon.codes(states, k=recipe.k_for(kind))
         lengths = np.linalg.norm(rows, axis=1).astype(np.float32)
-        counts = (
-            share * lengths if lexicon.sae.config.unit_states else share
-        )  # of unit states, or of states as they are
+        # Of unit states, or of states as they are.
+        counts = share * lengths if lexicon.sae.config.unit_states else share
         values = (coefficients(lexicon, codes, lengths) * counts[:, None]).ravel()
         places = np.searchsorted(concepts, codes.ids.ravel())
         known = (places < len(concepts)) & (concepts[np.minimum(places, len(concepts) - 1)] == codes.ids.ravel())

@@ -130,7 +130,7 @@ class Study:
             content=cache.key({"qrels": loaded.qrels}, [*loaded.query_texts, *loaded.texts]),
             sizes=sizes or Sizes(),
             progress=progress,
-            matches=tuple(each for each in own if isinstance(each, TokenMatch) and _able(each)),
+            matches=tuple(each for each in own if isinstance(each, TokenMatch) and each.able),
         )
 
     @property
@@ -199,11 +199,6 @@ def _others(bench: Bench, paper: Paper) -> list[Latent]:
             except (MismatchError, NotFoundError):  # no lexicon of that level for this encoder
                 continue
     return found
-
-
-def _able(system: TokenMatch) -> bool:
-    """Whether its lexicon has what the recipe codes: not every one has concepts of whole texts."""
-    return not system.recipe.whole or system.lexicon.whole is not None
 
 
 def _hash(system: Latent | TokenMatch) -> str:
