@@ -1,6 +1,7 @@
 """Analyses of retrieval: mismatch sets, costs, sweeps over settings, rank and frequency, kinds of concepts.
 
 Each is a function of a collection and one or several systems, and gives a frozen value with `to_json` and `tables`.
+`caps`, `ks`, `weightings`, `pruning` and `published` give the settings of a system that `sweep` compares.
 """
 
 from lexent.studies.analyses.analyse import ANALYSES, QUICK, Analyses, analyse

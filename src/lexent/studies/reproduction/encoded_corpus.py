@@ -36,7 +36,7 @@ DOCUMENTS_PER_STEP = 64
 
 
 @dataclass(frozen=True)
-class Held:
+class EncodedCorpus:
     """Documents and their token states."""
 
     collection: Collection
@@ -45,11 +45,11 @@ class Held:
     _coded: dict[str, RowCodes] = field(default_factory=dict)
 
     @staticmethod
-    def of(collection: Collection, encoder: Encoder) -> Held:
+    def of(collection: Collection, encoder: Encoder) -> EncodedCorpus:
         """The token states of a collection, encoded once."""
         advance = counter("token states", kind="document", total=len(collection.documents))
         states = encode(encoder, collection.texts, kind="document", progress=advance)
-        return Held(collection, encoder, States(states.values.cpu(), states.offsets))
+        return EncodedCorpus(collection, encoder, States(states.values.cpu(), states.offsets))
 
     def codes(self, lexicon: Lexicon, k: int) -> RowCodes:
         """The k strongest latents of every token, as they are before they get the length 1."""
@@ -81,14 +81,14 @@ class Held:
         return found, queries, quality(found, queries, self.collection, measures=study.measures)
 
 
-def held(study: Study) -> Held:
+def encoded_corpus(study: Study) -> EncodedCorpus:
     """Documents of the study, judged ones first, as many as its sizes say. Sections of one report share them."""
     part = study.collection.sampled(documents=study.sizes.tokens, seed=0)
     key = (study.content, study.encoder.fingerprint, study.sizes.tokens)
-    return _held.get_or_make(key, lambda: Held.of(part, study.encoder))
+    return _encoded.get_or_make(key, lambda: EncodedCorpus.of(part, study.encoder))
 
 
-_held: BoundedCache[tuple[str, str, int], Held] = BoundedCache(1)
+_encoded: BoundedCache[tuple[str, str, int], EncodedCorpus] = BoundedCache(1)
 
 
 def scorer(codes: RowCodes, lexicon: Lexicon, recipe: Recipe) -> MaxSimScorer:

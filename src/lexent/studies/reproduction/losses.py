@@ -12,7 +12,7 @@ from lexent.lexicon.lexicon import LexiconInfo
 from lexent.nan_safe import p_text
 from lexent.studies.analyses.table import Column, Table, measured
 from lexent.studies.reproduction import plots
-from lexent.studies.reproduction.encoded_corpus import held
+from lexent.studies.reproduction.encoded_corpus import encoded_corpus
 from lexent.studies.reproduction.section import Figure, Result, Section, first_measure
 from lexent.studies.reproduction.study import Study
 from lexent.training.pair_sources import judged_pairs
@@ -99,7 +99,7 @@ def _trained(study: Study, pairs: Pairs, start: SparseAutoencoder, **losses: Any
 def _compared(study: Study, runs: dict[str, tuple[int, dict[str, Any]]]) -> Result:
     """Lexicons on the documents that are held. runs: a name to the number of latents and the losses."""
     pairs, where = lessons(study)
-    documents = held(study)
+    documents = encoded_corpus(study)
     starts: dict[int, SparseAutoencoder] = {}
     rows: list[Result] = []
     before: scoring.Scores | None = None

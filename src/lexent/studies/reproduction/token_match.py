@@ -17,7 +17,7 @@ from lexent.evaluation.runs import from_top
 from lexent.studies.analyses.table import Column, Table, measured
 from lexent.studies.maxsim_theory import tables, theory
 from lexent.studies.reproduction import plots
-from lexent.studies.reproduction.encoded_corpus import Held, held, joined, quality, scorer, speed
+from lexent.studies.reproduction.encoded_corpus import EncodedCorpus, encoded_corpus, joined, quality, scorer, speed
 from lexent.studies.reproduction.retrieval import score_table, values_and_p
 from lexent.studies.reproduction.section import Figure, Result, Section, first_measure
 from lexent.studies.reproduction.study import Study
@@ -40,7 +40,7 @@ def _theory(study: Study) -> Result:
 
 
 def _ks(study: Study) -> Result:
-    chosen, documents, rows = study.matches[0], held(study), []
+    chosen, documents, rows = study.matches[0], encoded_corpus(study), []
     n = len(documents.collection.documents)
     for k in sorted((k for k in KS if k <= chosen.lexicon.token_size), reverse=True):  # the widest is coded, once
         found, queries, scores = documents.searched(chosen.lexicon, chosen.recipe.having(k=k), study)
@@ -69,7 +69,7 @@ def _show_ks(result: Result) -> list[Table | Figure]:
 
 
 def _long(study: Study) -> Result:
-    chosen, documents = study.matches[0], held(study)
+    chosen, documents = study.matches[0], encoded_corpus(study)
     groups = joined(documents.states.offsets, rows=LONG_DOCUMENT_TOKENS, seed=0)
     whole = _grouped(documents.collection, groups)
     rows, offsets = _regrouped(documents.states.offsets, groups)
@@ -93,7 +93,7 @@ def _long(study: Study) -> Result:
 
 
 def _beside(
-    study: Study, documents: Held, whole: Collection, groups: list[NDArray[np.int64]]
+    study: Study, documents: EncodedCorpus, whole: Collection, groups: list[NDArray[np.int64]]
 ) -> dict[str, scoring.Scores]:
     """Others on the same long documents."""
     texts, wanted = list(whole.queries.values()), scoring.parse(list(study.measures))
