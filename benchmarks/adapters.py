@@ -18,7 +18,7 @@ from typing import Any
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # read when NumPy is first imported, which timing does
     os.environ[_name] = "1"
 
-from benchmarks.timing import Times, ask, one_core  # noqa: E402
+from benchmarks.timing import Times, one_core, run_queries  # noqa: E402
 
 one_core()
 
@@ -97,7 +97,7 @@ def measure(n: int) -> dict[str, Any]:
     taken: dict[str, list[NDArray[np.float64]]] = {name: [] for name in methods}
     for _ in range(ROUNDS):
         for name, search in methods.items():
-            taken[name].append(ask(lambda at, search=search: search(queries[at]), len(queries)))
+            taken[name].append(run_queries(lambda at, search=search: search(queries[at]), len(queries)))
     times = {name: Times.of(rounds) for name, rounds in taken.items()}
     ratios = {
         name: float(np.median([mine.mean() / dense.mean() for mine, dense in zip(rounds, taken["dense"], strict=True)]))

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.timing import Times, ask, one_core
+from benchmarks.timing import Times, one_core, run_queries
 
 VECTORS = Path("../shared/bench")
 
@@ -211,10 +211,10 @@ class Race:
         n = len(workload.queries)
         theirs, ours = peer.searching(workload.queries, workload.k), self.lexent.searching(workload.queries, workload.k)
         right = self._right(peer, workload, theirs)  # and all is warm
-        ask(ours, min(n, 20))
-        pace = float(ask(theirs, min(n, 20)).mean()) / 1e3 * n
+        run_queries(ours, min(n, 20))
+        pace = float(run_queries(theirs, min(n, 20)).mean()) / 1e3 * n
         rounds = max(1, min(self.given.rounds, round(self.given.seconds / pace)))
-        taken = [(ask(ours, n), ask(theirs, n)) for _ in range(rounds)]
+        taken = [(run_queries(ours, n), run_queries(theirs, n)) for _ in range(rounds)]
         self.times[workload.name] += [one for one, _ in taken]
         lexent, found = (Times.of(side) for side in zip(*taken, strict=True))
         return found.as_dict() | {

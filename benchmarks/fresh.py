@@ -69,7 +69,7 @@ def build(vectors: Path, folder: Path, n_documents: int, memory: int) -> dict[st
 def open_(vectors: Path, folder: Path, n_queries: int = 1) -> dict[str, Any]:
     import numpy as np
 
-    from benchmarks.timing import Times, ask
+    from benchmarks.timing import Times, run_queries
     from benchmarks.vectors import RECIPE, SIZE, load_queries
     from lexent.indexing.segment import Segment
     from lexent.search.document_scorer import DocumentScorer
@@ -87,7 +87,7 @@ def open_(vectors: Path, folder: Path, n_queries: int = 1) -> dict[str, Any]:
     segment = scorer.segments[0]
     report |= {"postings": segment.n_postings, "mapped": segment.bytes + segment.n_documents}
     if n_queries > 1:
-        passes = [ask(lambda number: scorer.top(queries[number], 10, threads=1), n_queries) for _ in range(4)]
+        passes = [run_queries(lambda number: scorer.top(queries[number], 10, threads=1), n_queries) for _ in range(4)]
         report["cold"] = Times.of(passes[:1]).as_dict()
         report["warm"] = Times.of(passes[1:]).as_dict()
         report["peak_memory"] = peak_memory()

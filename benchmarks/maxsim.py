@@ -71,7 +71,7 @@ def main() -> None:
     race = Race(setup)
     more = "" if given.passages == PASSAGES else f' ARGS="--passages {given.passages}"'
     found = {
-        **maxsim_report.setting(passages, setup.asked, more),
+        **maxsim_report.setting(passages, setup.query_numbers, more),
         "lexent": race.lexent_report(),
         "brute": race.brute_report(),
         "peers": [race.run(peer) for peer in given.peers],
@@ -165,7 +165,7 @@ class Setup:
         self.given, self.collection, self.cache = given, collection, cache
         self.passages, self.queries, n = passages, queries, len(passages)
         inside = [number for number, found in enumerate(collection.relevant) if max(found) < n]
-        self.asked = inside[: given.queries]
+        self.query_numbers = inside[: given.queries]
         self.name = f"{collection.fingerprint}-{n}"
 
     def dense(self) -> tuple[Answers, float]:
@@ -174,10 +174,10 @@ class Setup:
 
         from benchmarks.maxsim_exact import best
 
-        file = self.cache / f"exact-{self.name}-{len(self.asked)}.npz"
+        file = self.cache / f"exact-{self.name}-{len(self.query_numbers)}.npz"
         if not file.is_file():
             _say("exact MaxSim over the states")
-            ids, milliseconds = best(self.passages, [self.queries.of(number) for number in self.asked], k=100)
+            ids, milliseconds = best(self.passages, [self.queries.of(number) for number in self.query_numbers], k=100)
             np.savez(file, ids=ids, ms=milliseconds)
         kept = np.load(file)
         return Answers(kept["ids"].tolist()), float(kept["ms"])
@@ -210,14 +210,19 @@ class Race:
     def __init__(self, setup: Setup) -> None:
         from benchmarks.maxsim_lexent import Lexent
 
-        self.setup, self.given, self.collection, self.asked = setup, setup.given, setup.collection, setup.asked
+        self.setup, self.given, self.collection, self.query_numbers = (
+            setup,
+            setup.given,
+            setup.collection,
+            setup.query_numbers,
+        )
         self.lexent = Lexent(setup.collection, setup.passages, setup.queries, setup.given.lexicon)
         self.built = self.lexent.build(setup.cache / f"lexent-{setup.name}")
         _say(f"Lexent: {self.built}")
         self.searches = {name: self.lexent.searching(settings, K) for name, settings in LEXENT.items()}
         self.times: dict[str, list[Any]] = {name: [] for name in (*self.searches, "coding")}
         self.answers = {
-            name: Answers([self.lexent.ids(search(number)) for number in self.asked])
+            name: Answers([self.lexent.ids(search(number)) for number in self.query_numbers])
             for name, search in self.searches.items()
         }
         self.dense, self.dense_ms = setup.dense()
@@ -232,7 +237,7 @@ class Race:
         import numpy as np
 
         right, taken, truth = 0, [], []
-        checked = self.asked[:CHECKED]
+        checked = self.query_numbers[:CHECKED]
         for number in checked:
             began = time.perf_counter()
             ids, scores = self.lexent.brute(number, K)
@@ -253,9 +258,11 @@ class Race:
         """How well the passages of a title's own text are found by the title."""
         from lexent.evaluation import measures
 
-        asked = range(len(self.asked))
-        qrels = {str(row): dict.fromkeys(map(str, self.collection.relevant[self.asked[row]]), 1) for row in asked}
-        runs = {str(row): {str(one): -float(rank) for rank, one in enumerate(answers.ids[row][:K])} for row in asked}
+        rows = range(len(self.query_numbers))
+        qrels = {
+            str(row): dict.fromkeys(map(str, self.collection.relevant[self.query_numbers[row]]), 1) for row in rows
+        }
+        runs = {str(row): {str(one): -float(rank) for rank, one in enumerate(answers.ids[row][:K])} for row in rows}
         found = measures.score(qrels, runs, measures.parse(f"nDCG@{K},R@{K}"))
         return {name: round(value, 4) for name, value in found.means.items()}
 
@@ -294,7 +301,7 @@ class Race:
     def _lexent_round(self) -> dict[str, Any]:
         """Milliseconds a query at each setting, and of making the codes of a query from its states."""
         work = {**self.searches, "coding": self.lexent.coded}
-        found = {name: _timed(run, self.asked) for name, run in work.items()}
+        found = {name: _timed(run, self.query_numbers) for name, run in work.items()}
         for name, taken in found.items():
             self.times[name].append(taken)
         return found
@@ -323,13 +330,17 @@ class Race:
     def _point(self, peer: Peer, label: str, settings: dict[str, Any]) -> dict[str, Any]:
         import numpy as np
 
-        asked: dict[str, Any] = {"settings": settings, "k": K}
-        pace = float(np.mean(peer("ask", numbers=self.asked[:20], **asked)["ms"])) / 1e3 * len(self.asked)
+        options: dict[str, Any] = {"settings": settings, "k": K}
+        pace = (
+            float(np.mean(peer("run_queries", numbers=self.query_numbers[:20], **options)["ms"]))
+            / 1e3
+            * len(self.query_numbers)
+        )
         rounds = max(1, min(self.given.rounds, round(self.given.seconds / pace)))
         taken, ours = [], []
         for _ in range(rounds):
             ours.append(self._lexent_round())
-            taken.append(peer("ask", numbers=self.asked, **asked))
+            taken.append(peer("run_queries", numbers=self.query_numbers, **options))
         times = Times.of([np.array(one["ms"]) for one in taken])
         answers = Answers(taken[0]["ids"])
         beside = {name: Times.of([one[name] for one in ours]).mean for name in ours[0]}

@@ -28,13 +28,13 @@ def best(passages: TokenStates, queries: Sequence[NDArray[np.float16]], *, k: in
 
 def _scores(passages: TokenStates, queries: Sequence[NDArray[np.float16]]) -> NDArray[np.float32]:
     """float32[n_queries, n_passages]"""
-    asked = np.concatenate(queries).astype(np.float32)
+    query_tokens = np.concatenate(queries).astype(np.float32)
     starts = np.concatenate([[0], np.cumsum([len(query) for query in queries])])[:-1]
     scores = np.empty((len(queries), len(passages)), np.float32)
     offsets = passages.offsets
     for first in range(0, len(passages), STRETCH):
         last = min(first + STRETCH, len(passages))
         rows = np.asarray(passages.values[offsets[first] : offsets[last]], np.float32)
-        highest = np.maximum.reduceat(asked @ rows.T, offsets[first:last] - offsets[first], axis=1)
+        highest = np.maximum.reduceat(query_tokens @ rows.T, offsets[first:last] - offsets[first], axis=1)
         scores[:, first:last] = np.add.reduceat(highest, starts, axis=0)
     return scores

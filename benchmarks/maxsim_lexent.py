@@ -99,7 +99,7 @@ class Lexent:
     def _opened(self) -> None:
         searcher = self.index.searcher
         self.scorer: Any = searcher.maxsim
-        self.asked = [self.coded(number) for number in range(len(self.queries))]
+        self.coded_queries = [self.coded(number) for number in range(len(self.queries))]
 
     def coded(self, number: int) -> Any:
         """A query with its final weights, from its states."""
@@ -112,14 +112,14 @@ class Lexent:
     def searching(self, settings: dict[str, int] | None, k: int) -> Any:
         """A search by the number of a query: with some settings of the fast mode, or exact."""
         mode: Mode = "exact" if settings is None else Fast(**settings)
-        return lambda number: self.scorer.top([self.asked[number]], k, mode=mode, threads=1)
+        return lambda number: self.scorer.top([self.coded_queries[number]], k, mode=mode, threads=1)
 
     def ids(self, answer: Any) -> list[int]:
         return [int(place) for place in answer.positions[0] if place >= 0]
 
     def brute(self, number: int, k: int) -> tuple[list[int], list[float]]:
         """The best of all passages, each scored: equation 4, ties in the order of the passages."""
-        scores, hits = self.scorer.scores(self.asked[number])
+        scores, hits = self.scorer.scores(self.coded_queries[number])
         places = np.flatnonzero(hits)
         best = places[np.lexsort((places, -scores[places]))][:k]
         return best.tolist(), scores[best].tolist()
@@ -129,7 +129,7 @@ class Lexent:
         from lexent.indexing.postings import quantisation
         from lexent.topk import maxsim_reference as reference
 
-        query = self.asked[number]
+        query = self.coded_queries[number]
         rows = query.rows
         factor = quantisation.row_scale(rows.weights, rows.offsets)
         weights = quantisation.quantise_weights(rows.weights, factor)

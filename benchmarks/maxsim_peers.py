@@ -3,7 +3,8 @@
     python benchmarks/maxsim_peers.py PEER STATES QUERIES FOLDER
 
 One JSON object a line on standard input asks, one a line on standard output answers: `build` makes the index from the
-states of the first documents (or opens the one in the folder), `ask` answers queries and tells how long each took.
+states of the first documents (or opens the one in the folder), `run_queries` answers queries and reports how long each
+took.
 """
 
 from __future__ import annotations
@@ -102,11 +103,11 @@ class Plaid:
     def searching(self, queries: States, k: int, settings: dict[str, Any]) -> Any:
         import torch
 
-        asked = [torch.from_numpy(np.asarray(queries.of(text), np.float32)) for text in range(len(queries))]
+        query_states = [torch.from_numpy(np.asarray(queries.of(text), np.float32)) for text in range(len(queries))]
         self.searcher.configure(**settings)
 
         def search(number: int) -> Any:
-            return self.searcher.search(asked[number], k=k)
+            return self.searcher.search(query_states[number], k=k)
 
         return search
 
@@ -152,10 +153,10 @@ class Tachiom:
         self.index = tachiom.Tachiom.load(str(folder / "tachiom.bin"))
 
     def searching(self, queries: States, k: int, settings: dict[str, Any]) -> Any:
-        asked = [np.ascontiguousarray(queries.of(text), np.float32) for text in range(len(queries))]
+        query_states = [np.ascontiguousarray(queries.of(text), np.float32) for text in range(len(queries))]
 
         def search(number: int) -> Any:
-            return self.index.search(asked[number], k=k, **settings)
+            return self.index.search(query_states[number], k=k, **settings)
 
         return search
 
@@ -192,7 +193,7 @@ class Server:
         files = [path for path in self.folder.rglob("*") if path.is_file() and path.name != NOTE]
         return {**found, "bytes": sum(path.stat().st_size for path in files)}
 
-    def ask(self, *, settings: dict[str, Any], k: int, numbers: list[int]) -> dict[str, Any]:
+    def run_queries(self, *, settings: dict[str, Any], k: int, numbers: list[int]) -> dict[str, Any]:
         """Answers and times of some queries."""
         key = json.dumps([settings, k], sort_keys=True)
         if key not in self.searches:

@@ -29,16 +29,16 @@ and *R* say how well a title finds the passages of its own text.
 """
 
 
-def setting(passages: TokenStates, asked: Sequence[int], more: str = "") -> dict[str, Any]:
+def setting(passages: TokenStates, query_numbers: Sequence[int], more: str = "") -> dict[str, Any]:
     """What a figure depends on besides the code; more: further options of the command."""
     n, tokens = len(passages), int(passages.offsets[-1])
     data = (
         f"{n:,} passages of up to three sentences and 90 words from abstracts ({tokens:,} tokens, {tokens / n:.0f} a "
-        f"passage, {passages.values.shape[1]} numbers each, all-MiniLM-L6-v2, unit length, 16 bits), and {len(asked)} "
-        f"titles as queries, from every {HELD_OUT}th line of the files"
+        f"passage, {passages.values.shape[1]} numbers each, all-MiniLM-L6-v2, unit length, 16 bits), and "
+        f"{len(query_numbers)} titles as queries, from every {HELD_OUT}th line of the files"
     )
     found: dict[str, Any] = report.setting(COMMAND + more)
-    return {**found, "data": data, "documents": n, "tokens": tokens, "queries": len(asked)}
+    return {**found, "data": data, "documents": n, "tokens": tokens, "queries": len(query_numbers)}
 
 
 def text(found: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 
 from lexent import recipes
-from lexent.evaluation import collections, latent, measures
+from lexent.evaluation import cached_vectors, collections, measures
 from lexent.evaluation.runs import Run, from_top
 from lexent.models import load_encoder, load_lexicon
 from lexent.pipeline import Pipeline
@@ -31,8 +31,8 @@ def main() -> None:
     collection = collections.load(given.collection, split=given.split)
     recipe = recipes.get(given.recipe)
     pipeline = Pipeline(load_encoder(None), load_lexicon(None), recipe)
-    documents = latent.represent(collection.texts, pipeline, kind="document")
-    queries = latent.represent(list(collection.queries.values()), pipeline, kind="query")
+    documents = cached_vectors.represent(collection.texts, pipeline, kind="document")
+    queries = cached_vectors.represent(list(collection.queries.values()), pipeline, kind="query")
     queries = transform(queries, power=recipe.power_for("query"), cap=recipe.query_cap)
     scorer = DocumentScorer.from_vectors(documents, recipe)
     found = scorer.top(queries, 100)

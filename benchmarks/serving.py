@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import report
-from benchmarks.serving_load import Ask, Log, client, exchange, load
+from benchmarks.serving_load import Log, Request, client, exchange, load
 from lexent.engine import Index
 from lexent.evaluation.collections import load as load_collection
 
@@ -62,15 +62,15 @@ def main() -> None:
         found["library_ms"] = library(own, queries)
         with serving(own) as (port, process):
             found["http"] = overhead(port, queries)
-            ask = distinct(queries)
-            found["load"] = [told(load(port, ask, clients=n, seconds=given.seconds)) for n in CLIENTS]
-            found["mixed"] = told(mixed(port, process, ask, minutes=given.minutes))
+            request = distinct(queries)
+            found["load"] = [reported(load(port, request, clients=n, seconds=given.seconds)) for n in CLIENTS]
+            found["mixed"] = reported(mixed(port, process, request, minutes=given.minutes))
     print(json.dumps(found) if given.json else text(found))
     if given.docs:
         given.docs.write_text(page(found))
 
 
-def told(found: dict[str, Any]) -> dict[str, Any]:
+def reported(found: dict[str, Any]) -> dict[str, Any]:
     print(json.dumps(found), file=sys.stderr, flush=True)
     return found
 
@@ -98,15 +98,15 @@ def serving(path: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
         process.wait(timeout=60)
 
 
-def distinct(queries: list[str]) -> Ask:
+def distinct(queries: list[str]) -> Request:
     """Queries that are never the same twice, so that each is encoded."""
     numbers = count()
 
-    def ask(_: int) -> tuple[str, Any]:
+    def request(_: int) -> tuple[str, Any]:
         number = next(numbers)
         return "/v1/indexes/served/search", {"query": f"{queries[number % len(queries)]} {number}", "k": K}
 
-    return ask
+    return request
 
 
 # --- HTTP beside the library -------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def overhead(port: int, queries: list[str]) -> dict[str, float]:
 # --- adding while searching --------------------------------------------------------------------------------------
 
 
-def mixed(port: int, process: subprocess.Popen[bytes], ask: Ask, *, minutes: float) -> dict[str, Any]:
+def mixed(port: int, process: subprocess.Popen[bytes], request: Request, *, minutes: float) -> dict[str, Any]:
     """Some clients search, one adds a document, replaces it or deletes it; memory is read before and after.
 
     A first tenth of the time passes before memory is first read: caches fill once.
@@ -178,7 +178,8 @@ def mixed(port: int, process: subprocess.Popen[bytes], ask: Ask, *, minutes: flo
                 await asyncio.sleep(seconds / 100)
 
         jobs = [
-            client(port, ask, searches, first=place, step=MIXED_CLIENTS, until=until) for place in range(MIXED_CLIENTS)
+            client(port, request, searches, first=place, step=MIXED_CLIENTS, until=until)
+            for place in range(MIXED_CLIENTS)
         ]
         adding = client(port, change, changes, first=0, step=1, until=until, pause=PAUSE)
         await asyncio.gather(*jobs, adding, watch())

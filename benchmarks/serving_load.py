@@ -1,4 +1,4 @@
-"""Clients that ask a server without pause: bare sockets, so that they take little from the server's cores."""
+"""Clients that query a server without pause: bare sockets, so that they take little from the server's cores."""
 
 from __future__ import annotations
 
@@ -30,17 +30,19 @@ class Log:
         }
 
 
-Ask = Callable[[int], tuple[str, Any]]
+Request = Callable[[int], tuple[str, Any]]
 """The path and the body of request number n."""
 
 
-async def client(port: int, ask: Ask, log: Log, *, first: int, step: int, until: float, pause: float = 0.0) -> None:
+async def client(
+    port: int, request: Request, log: Log, *, first: int, step: int, until: float, pause: float = 0.0
+) -> None:
     """One client: requests number first, first + step and so on, one after the other, until the time is over."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     number = first
     try:
         while perf_counter() < until:
-            path, body = ask(number)
+            path, body = request(number)
             number += step
             began = perf_counter()
             status, _ = await exchange(reader, writer, path, body)
@@ -63,12 +65,12 @@ async def exchange(
     return int(answer[9:12]), await reader.readexactly(size)
 
 
-def load(port: int, ask: Ask, *, clients: int, seconds: float) -> dict[str, float]:
+def load(port: int, request: Request, *, clients: int, seconds: float) -> dict[str, float]:
     """So many clients for so long."""
 
     async def run() -> Log:
         log, until = Log(), perf_counter() + seconds
-        jobs = [client(port, ask, log, first=place, step=clients, until=until) for place in range(clients)]
+        jobs = [client(port, request, log, first=place, step=clients, until=until) for place in range(clients)]
         await asyncio.gather(*jobs)
         return log
 

@@ -175,8 +175,8 @@ class Sindi(System):
 
     def searching(self, queries: list[Query], k: int) -> Search:
         settings = json.dumps({"sindi": {"query_prune_ratio": 0.0, "term_prune_ratio": 0.0, "n_candidate": 0}})
-        asked = [(np.array([0, len(q.ids)], np.uint32), q.ids.astype(np.uint32), q.values) for q in queries]
-        return lambda number: self.index.knn_search(*asked[number], k, settings)
+        encoded_queries = [(np.array([0, len(q.ids)], np.uint32), q.ids.astype(np.uint32), q.values) for q in queries]
+        return lambda number: self.index.knn_search(*encoded_queries[number], k, settings)
 
     def ids(self, answer: Any) -> NDArray[np.int64]:
         return np.asarray(answer[0]).ravel()
@@ -212,8 +212,8 @@ class QdrantEdge(System):
 
         def search(number: int) -> Any:
             nearest = qe.Query.Nearest(vectors[number], using="s")
-            asked = qe.SearchRequest(query=nearest, limit=k, offset=0, with_payload=False, with_vector=False)
-            return self.shard.search(asked)
+            request = qe.SearchRequest(query=nearest, limit=k, offset=0, with_payload=False, with_vector=False)
+            return self.shard.search(request)
 
         return search
 
@@ -246,10 +246,12 @@ class Bm25s(System):
         self.arrays = columns.data, columns.indices, columns.indptr
 
     def searching(self, queries: list[Query], k: int) -> Search:
-        asked = [[query.ids.tolist()] for query in queries]
+        encoded_queries = [[query.ids.tolist()] for query in queries]
 
         def search(number: int) -> Any:
-            return self.index.retrieve(asked[number], k=k, show_progress=False, n_threads=0, return_as="documents")
+            return self.index.retrieve(
+                encoded_queries[number], k=k, show_progress=False, n_threads=0, return_as="documents"
+            )
 
         return search
 
@@ -279,8 +281,8 @@ class Bmp(System):
         self.searcher = bmp.Searcher(str(self.file))
 
     def searching(self, queries: list[Query], k: int) -> Search:
-        asked = [{str(i): float(v) for i, v in zip(q.ids, q.values, strict=True)} for q in queries]
-        return lambda number: self.searcher.search(asked[number], k=k, alpha=1.0, beta=1.0)
+        encoded_queries = [{str(i): float(v) for i, v in zip(q.ids, q.values, strict=True)} for q in queries]
+        return lambda number: self.searcher.search(encoded_queries[number], k=k, alpha=1.0, beta=1.0)
 
     def ids(self, answer: Any) -> NDArray[np.int64]:
         return np.array([int(name) for name in answer[0]], np.int64)
@@ -319,10 +321,12 @@ class Seismic(System):
         self.index.save(str(self.file))
 
     def searching(self, queries: list[Query], k: int) -> Search:
-        asked = [(str(number), self.names[q.ids], q.values) for number, q in enumerate(queries)]
+        encoded_queries = [(str(number), self.names[q.ids], q.values) for number, q in enumerate(queries)]
 
         def search(number: int) -> Any:
-            return self.index.search(*asked[number], k=k, query_cut=100, heap_factor=0.8, n_knn=0, sorted=True)
+            return self.index.search(
+                *encoded_queries[number], k=k, query_cut=100, heap_factor=0.8, n_knn=0, sorted=True
+            )
 
         return search
 

@@ -30,8 +30,8 @@ class Times:
         return {name: round(value, 4) for name, value in asdict(self).items()}
 
 
-def ask(search: Callable[[int], Any], n: int) -> NDArray[np.float64]:
-    """Asks queries 0 to n, and gives how many milliseconds each took."""
+def run_queries(search: Callable[[int], Any], n: int) -> NDArray[np.float64]:
+    """Run queries 0 to n; the milliseconds that each took."""
     taken = np.empty(n)
     for number in range(n):
         began = time.perf_counter()

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import uhd_data
-from benchmarks.timing import Times, ask, one_core
+from benchmarks.timing import Times, one_core, run_queries
 from benchmarks.uhd_data import Coded
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def main() -> None:
     if given.synthetic:
         size = given.latents or 81_920
         made = uhd_data.synthetic(len(passages), size=size, latents=given.synthetic, queries=len(queries))
-        parts, asked, own_answers = iter([made[0]]), made[1], made[2]
+        parts, query_codes, own_answers = iter([made[0]]), made[1], made[2]
         found["lexicon"] = f"none: made-up codes, {given.synthetic} latents a passage"
     else:
         system = latent(given)
@@ -70,7 +70,7 @@ def main() -> None:
             print(f"codes of {sum(len(part) for part in parts):,} passages", flush=True)
             joined(list(coded(system, titles, folder, "query", size)))
             return
-        asked = joined(list(coded(system, titles, folder, "query", size))).first(len(queries))
+        query_codes = joined(list(coded(system, titles, folder, "query", size))).first(len(queries))
         of_tokens = f"{winners[0]} winners a token, {winners[1]} of a query's"
         found["lexicon"] = f"{system.lexicon.name} ({size:,} latents, {of_tokens})"
         named = [f"--{name} {Path(path).name}" for name in ("lexicon", "recipe") if (path := getattr(given, name))]
@@ -84,7 +84,7 @@ def main() -> None:
         }
         columns = pack(parts, ours, size)
         for one in ours.values():
-            one.open(asked)
+            one.open(query_codes)
         words = [Words(backend, passages, queries) for backend in ("numba", "numpy")]
         race(found, [*ours.values(), *words], given.rounds, len(queries))
         for one in ours.values():
@@ -161,7 +161,7 @@ def joined(parts: list[Coded]) -> Coded:
 def coding(system: Latent, queries: list[str]) -> dict[str, float]:
     """What it takes to code a query alone."""
     represented(system, queries[:1], "query")
-    taken = ask(lambda number: represented(system, [queries[number]], "query"), min(TIMED, len(queries)))
+    taken = run_queries(lambda number: represented(system, [queries[number]], "query"), min(TIMED, len(queries)))
     return Times.of([taken]).as_dict()
 
 
@@ -202,7 +202,7 @@ class Ours:
         self.packer.add(Codes(part.ids, codes, part.offsets))
         self.build_s += time.perf_counter() - began
 
-    def open(self, asked: Coded) -> None:
+    def open(self, query_codes: Coded) -> None:
         from lexent.indexing.segment import Segment
         from lexent.search.document_scorer import DocumentScorer
         from lexent.types import SparseVectors
@@ -214,7 +214,9 @@ class Ours:
         own: Any = {"n_documents": self.packer.n_documents, "length_units": self.packer.length_units}
         self.segment = Segment.open(self.folder, size=self.size, **own, binary=self.recipe.binary)
         self.document_scorer = DocumentScorer([self.segment], self.recipe, size=self.size)
-        vectors = as_query(SparseVectors(asked.ids, asked.values, asked.offsets, self.size), self.recipe)
+        vectors = as_query(
+            SparseVectors(query_codes.ids, query_codes.values, query_codes.offsets, self.size), self.recipe
+        )
         weighed = self.document_scorer.query_weights(vectors)
         self.queries = [weighed.take(np.array([row])) for row in range(len(weighed))]
 
@@ -251,7 +253,7 @@ class Words:
         self.build_s = time.perf_counter() - began
         known = self.index.vocab_dict
         texts = [bm25s.tokenize(query, **split, return_ids=False)[0] for query in queries]
-        self.tokenising = Times.of([ask(lambda number: bm25s.tokenize(queries[number], **split), len(queries))])
+        self.tokenising = Times.of([run_queries(lambda number: bm25s.tokenize(queries[number], **split), len(queries))])
         self.queries = [[[known[word] for word in text if word in known]] for text in texts]
 
     def __call__(self, number: int) -> Any:
@@ -286,10 +288,10 @@ def race(found: dict[str, Any], systems: list[Any], rounds: int, n: int) -> None
     """Asks all in turn; each query's median over the rounds counts."""
     taken: dict[str, list[NDArray[np.float64]]] = {system.name: [] for system in systems}
     for system in systems:
-        ask(system, min(n, 20))
+        run_queries(system, min(n, 20))
     for number in range(rounds):
         for system in systems:
-            taken[system.name].append(ask(system, n))
+            taken[system.name].append(run_queries(system, n))
         print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
     found["systems"] = {name: Times.of(times).as_dict() for name, times in taken.items()}
 

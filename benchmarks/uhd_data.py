@@ -149,8 +149,10 @@ def synthetic(n: int, *, size: int, latents: int, queries: int) -> tuple[Coded, 
         its = passages.ids[passages.offsets[answer] : passages.offsets[answer + 1]]
         noise = names[random.choice(size, 40, p=shares / shares.sum())]
         rows.append(np.union1d(random.permutation(its)[:60], noise))
-    asked = _coded(np.repeat(np.arange(queries), [len(row) for row in rows]), np.concatenate(rows), queries, random)
-    return passages, asked, answers.tolist()
+    query_codes = _coded(
+        np.repeat(np.arange(queries), [len(row) for row in rows]), np.concatenate(rows), queries, random
+    )
+    return passages, query_codes, answers.tolist()
 
 
 def _coded(owners: NDArray[Any], ids: NDArray[Any], n: int, random: np.random.Generator) -> Coded:

@@ -67,7 +67,7 @@ def test_the_learning_rate_is_chosen_by_passes_that_harm_no_new_document() -> No
     from lexent.evaluation.adapting import chosen
 
     settings = TrainSettings(epochs=3, patience=3, folds=5, batch=64)
-    found = chosen("boost", Boost, remembered(), settings, None)
+    found = chosen("boost", Boost, remembered(), settings)
     assert found.epochs >= 1
     assert found.learner.weight.item() == pytest.approx(1e-4 * found.epochs, rel=1e-3)
     assert found.new_documents["adapted"] == found.new_documents["base"] == 1

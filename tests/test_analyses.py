@@ -14,7 +14,7 @@ from commands import data, furnished, good, run, tiny
 from lexent import recipes
 from lexent.encoders import Encoder, TinyEncoder
 from lexent.errors import InputError, NotFoundError
-from lexent.evaluation import Collection, cache, collections, latent, load, measures
+from lexent.evaluation import Collection, cache, cached_vectors, collections, load, measures
 from lexent.evaluation.lexical import WordIndex, words
 from lexent.evaluation.systems import Bench, Dense, Latent, Lexical
 from lexent.indexing.postings import quantisation
@@ -25,7 +25,7 @@ from lexent.studies import analyses
 from lexent.studies.analyses import settings, usage
 from lexent.studies.analyses.mismatch import missed_queries
 from lexent.studies.analyses.table import Table, shown
-from lexent.studies.analyses.zipf import curve
+from lexent.studies.analyses.vocabulary import curve
 from small import TOPICS, documents, lexicon
 
 POOLED = Recipe("pooled", level="pooled", k=8, power=1.0, query_power=None, document_cap=6)
@@ -170,6 +170,10 @@ def test_mismatch_without_any_missed_query() -> None:
 # --- sweeps ----------------------------------------------------------------------------------------------------------
 
 
+def swept(settings: analyses.Settings, found: Latent) -> analyses.Sweep:
+    return analyses.sweep(given(), found, settings, measures="nDCG@10")
+
+
 def alone(found: Latent, recipe: Recipe) -> float:
     run = replace(found, recipe=recipe).run(given(), depth=10)
     return measures.score(given().qrels, run, measures.parse("nDCG@10")).means["nDCG@10"]
@@ -177,7 +181,7 @@ def alone(found: Latent, recipe: Recipe) -> float:
 
 @pytest.mark.parametrize("start", [recipes.get("latent-terms"), POOLED])
 def test_caps(start: Recipe) -> None:
-    found = analyses.caps(given(), system(start), caps=(2, 5, None), measures="nDCG@10")
+    found = swept(analyses.caps(system(start), (2, 5, None)), system(start))
     assert [row.label for row in found.rows] == ["at most 2", "at most 5", "all"]
     active = system(start).pooled(given().texts, kind="document")
     counts = np.diff(active.offsets)
@@ -192,7 +196,7 @@ def test_caps(start: Recipe) -> None:
 
 def test_weightings() -> None:
     own = POOLED.having(idf="clsr", k2=0.5)
-    found = analyses.weightings(given(), system(own), measures="nDCG@10")
+    found = swept(analyses.weightings(system(own)), system(own))
     labels = [row.label for row in found.rows]
     assert labels == [
         *(f"bm25, idf {mode}" for mode in ("lucene", "root", "okapi", "okapi-floor0", "clsr", "none")),
@@ -219,7 +223,7 @@ def test_weightings() -> None:
 
 
 def test_weightings_of_a_recipe_without_idf() -> None:
-    found = analyses.weightings(given(), system(POOLED.having(idf="none")), measures="nDCG@10")
+    found = swept(analyses.weightings(system(POOLED.having(idf="none"))), system(POOLED))
     assert [row.label for row in found.rows][6:8] == ["dot, idf clsr", "dot, idf none"]
     assert found.reference == "bm25, idf none"
 
@@ -233,7 +237,7 @@ def transform_of(found: Latent, kind: str, texts: list[str]) -> np.ndarray:
 
 
 def test_pruning() -> None:
-    found = analyses.pruning(given(), system(), shares=(0.0, 0.1, 0.5), measures="nDCG@10")
+    found = swept(analyses.pruning(system(), (0.0, 0.1, 0.5)), system())
     assert [row.label for row in found.rows] == ["all", "without 10.0%", "without 50.0%"]
     for row in found.rows:
         assert row.values["nDCG@10"] == pytest.approx(alone(system(), row.recipe))
@@ -257,17 +261,17 @@ def test_the_papers_settings() -> None:
 
 def test_untuned_and_tuned() -> None:
     place = given()
-    without = analyses.published(place, system(), measures="nDCG@10")
-    assert [row.label for row in without.rows][-1] == "ours, dot, no idf"
+    without = analyses.published(system())
+    assert list(without.recipes)[-1] == "ours, dot, no idf"
     assert "no train split" in without.note
     train = replace(place, split="train", name="other")
-    found = analyses.published(place, system(), train=train, measures="nDCG@10")
+    found = swept(analyses.published(system(), train), system())
     rows = {row.label: row for row in found.rows}
     assert rows["tuned"].values["nDCG@10"] >= rows["ours"].values["nDCG@10"], "the same queries, so tuning cannot lose"
     assert rows["ours"].recipe == recipes.get("latent-terms")
     assert "tuned on other (train)" in found.note
     with pytest.raises(InputError, match="refused"):
-        analyses.published(place, system(), train=place)
+        analyses.published(system(), place)
 
 
 @pytest.mark.parametrize("start", [recipes.get("latent-terms"), POOLED])
@@ -281,7 +285,7 @@ def test_k_sweep_encodes_once(start: Recipe, tmp_path: Path, monkeypatch: pytest
         return original(self, texts, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(TinyEncoder, "batches", counted)
-    found = analyses.ks(given(), system(start), ks=[2, 4, 8], measures="nDCG@10")
+    found = swept(analyses.ks(system(start), [2, 4, 8]), system(start))
     assert seen == [40, 5]
     monkeypatch.setenv("LEXENT_CACHE", str(tmp_path / "other"))
     for row, k in zip(found.rows, (2, 4, 8), strict=True):
@@ -298,13 +302,14 @@ def test_prepared_vectors_are_those_of_the_pipeline(
     start: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEXENT_CACHE", str(tmp_path / "a"))
-    found, texts = system(start), [*given().texts, ""]
-    options = {"kind": "query", "lexicon": found.lexicon, "encoder": ENCODER}
+    found = system(start)
+    texts = [*given().texts, ""]
     both = [found.recipe.having(k=3), found.recipe.having(k=9, emphasis=0.0)]
-    latent.prepare(texts, recipes=both, **options)  # type: ignore[arg-type]
+    asking = replace(given(), queries=dict(zip(map(str, range(len(texts))), texts, strict=True)))
+    cached_vectors.prepare(asking, found.pipeline, both)
     ways = [Pipeline(ENCODER, found.lexicon, each) for each in both]
-    assert all(cache.has(latent._key(texts, each, kind="query")) for each in ways)
-    made = [latent.represent(texts, each, kind="query") for each in ways]
+    assert all(cache.has(cached_vectors._key(texts, each, kind="query")) for each in ways)
+    made = [cached_vectors.represent(texts, each, kind="query") for each in ways]
     for one, each in zip(made, ways, strict=True):
         fresh = each.represent(texts, kind="query")
         assert (one.to_scipy() != fresh.to_scipy()).nnz == 0
@@ -431,7 +436,7 @@ def test_on_real_data(data_dir: Path, shared_encoder: Encoder) -> None:
     lost = missed.drop("latent-terms", "nDCG@10", 10)
     assert lost is not None
     assert lost[1] < 1, "concepts find some of what words miss"
-    caps = analyses.caps(part, mine, caps=(4, 64, None), measures="nDCG@10")
+    caps = analyses.sweep(part, mine, analyses.caps(mine, (4, 64, None)), measures="nDCG@10")
     few, some, every = (row.values["nDCG@10"] for row in caps.rows)
     assert few < some <= every + 0.02
     assert caps.rows[0].usage.bytes < caps.rows[1].usage.bytes < caps.rows[2].usage.bytes

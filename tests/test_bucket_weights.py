@@ -86,9 +86,9 @@ def test_the_penalty_is_not_chosen_by_what_is_reported(monkeypatch: pytest.Monke
         alone = []
         for penalty in (0.0, 0.3):
             monkeypatch.setattr(bucket_training, "PENALTIES", (penalty,))
-            alone.append(bucket_training._learned(lessons, fold, 2, None).values["predicted"])
+            alone.append(bucket_training._learned(lessons, fold, 2).values["predicted"])
         monkeypatch.setattr(bucket_training, "PENALTIES", (0.0, 0.3))
-        reported.append(bucket_training._learned(lessons, fold, 2, None).values["predicted"])
+        reported.append(bucket_training._learned(lessons, fold, 2).values["predicted"])
         best.append(max(alone))
     assert np.mean(reported) < np.mean(best)  # where the reported queries choose, both are the same
 
@@ -108,7 +108,7 @@ def test_weights_of_a_fold_do_not_depend_on_its_own_judgements(monkeypatch: pyte
 
 def test_judgements_that_no_candidate_meets_teach_nothing() -> None:
     lessons = replace(noise(), gains=np.zeros((40, 12), np.float32))
-    found = bucket_training._learned(lessons, np.arange(40) % bucket_training.FOLDS, 2, None)
+    found = bucket_training._learned(lessons, np.arange(40) % bucket_training.FOLDS, 2)
     assert found.predictor is None
     assert set(found.values.values()) == {0.0}
 

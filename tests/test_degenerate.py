@@ -30,17 +30,18 @@ from lexent.evaluation import baselines, evaluate
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.measures import p_value
 from lexent.evaluation.runs import from_top
+from lexent.evaluation.vector_search import spearman
 from lexent.indexing.forward.dense import DenseStore
 from lexent.lexicon import Lexicon
 from lexent.lexicon import load as load_lexicon
+from lexent.nan_safe import plain, shown
 from lexent.pipeline import Pipeline
 from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.sae.config import SAEConfig
 from lexent.studies.analyses import analyse
 from lexent.studies.faithfulness import faithfulness
 from lexent.studies.fidelity import fidelity
-from lexent.studies.nearest import spearman
-from lexent.studies.rebuilt import Tally
+from lexent.studies.state_reconstruction import Tally
 from lexent.training.reconstruction.trainer import TrainConfig, Trainer
 from lexent.training.ssr.train import fit
 from lexent.training.ssr.trainer import PairTrainer
@@ -48,7 +49,6 @@ from lexent.training.stream import StateStream
 from lexent.training.uhd.config import WinnerConfig
 from lexent.training.uhd.trainer import WinnerTrainer
 from lexent.types import Document, Kind, Level, RowCodes, States
-from lexent.undefined import plain, shown
 from lexent.weighting import idf
 from paired import SMALL, toy
 from test_adapters import adapter, config, named_directions, network, rows

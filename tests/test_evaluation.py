@@ -12,7 +12,7 @@ import pytest
 from lexent import recipes
 from lexent.encoders import Encoder, TinyEncoder
 from lexent.errors import InputError, MismatchError, NotFoundError
-from lexent.evaluation import Collection, baselines, evaluate, load, measures, runs
+from lexent.evaluation import Collection, baselines, evaluate, load, measures, runs, vector_search
 from lexent.types import Document, Kind
 
 PETS = Collection(
@@ -117,7 +117,7 @@ def test_dense_is_cosine_for_any_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = TinyEncoder()
     found = baselines.dense(PETS, encoder, k=10)
     assert all(len(results) == 4 for results in found.values())
-    monkeypatch.setattr(baselines, "SCORES_PER_CHUNK", 1)
+    monkeypatch.setattr(vector_search, "SCORES_PER_CHUNK", 1)
     small = baselines.dense(PETS, encoder, k=10)
     assert all(small[query] == pytest.approx(found[query], abs=1e-6) for query in found)
     assert found["q1"]["d4"] == 0.0, "an empty text has no direction"

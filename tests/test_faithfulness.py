@@ -17,7 +17,7 @@ from lexent.evaluation import baselines, load
 from lexent.evaluation.systems import Bench
 from lexent.lexicon import Lexicon
 from lexent.studies.explained_pairs import Pairs, placed
-from lexent.studies.faithfulness import FIRST, SHARES, Trial, faithfulness
+from lexent.studies.faithfulness import SHARES, Trial, faithfulness
 from lexent.types import Level
 from test_fidelity import collection, perfect
 
@@ -118,7 +118,6 @@ def test_curves(recipe: str) -> None:
         assert set(curves) == {"explained", "random", "weakest", "any"}
         explained = curves["explained"]
         assert len(explained.score) == len(SHARES)
-        assert len(explained.first_score) == len(FIRST)
         if watched == "index":
             start, end = (1.0, 0.0) if way == "deletion" else (0.0, 1.0)
             assert explained.score[0] == pytest.approx(start, abs=1e-6)

@@ -14,15 +14,14 @@ from lexent.errors import InputError, MismatchError
 from lexent.evaluation import baselines
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.pooling import pooling_of
+from lexent.evaluation.vector_search import nearest, spearman
 from lexent.lexicon import Lexicon
 from lexent.lexicon.concepts import Concept, Concepts
 from lexent.lexicon.lexicon import LexiconInfo
 from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.sae.config import SAEConfig
 from lexent.studies.fidelity import fidelity
-from lexent.studies.nearest import nearest, spearman
-from lexent.studies.rebuilt import Tally
-from lexent.studies.sampling import sampled
+from lexent.studies.state_reconstruction import Tally
 from lexent.types import Level, RowCodes
 from small import TOPICS, documents
 
@@ -145,8 +144,8 @@ def test_pooling_is_found_by_looking() -> None:
 
 def test_a_sample_keeps_what_is_judged() -> None:
     whole = collection(40)
-    assert sampled(whole, documents=40, seed=0) is whole
-    part = sampled(whole, documents=30, seed=0, queries=2)
+    assert whole.sampled(documents=40, seed=0) is whole
+    part = whole.sampled(documents=30, seed=0, queries=2)
     assert len(part.queries) == 2
     assert len(part.documents) == 30
     kept = {doc.id for doc in part.documents}

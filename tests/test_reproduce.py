@@ -16,8 +16,8 @@ from lexent.encoders import TinyEncoder
 from lexent.errors import LexentError, MissingExtraError, NotFoundError
 from lexent.evaluation.collections import Collection
 from lexent.studies.reproduction import PAPERS, Sizes, Study, reproduce
-from lexent.studies.reproduction.drawing import INK, SERIES, inline
 from lexent.studies.reproduction.page import Part, page
+from lexent.studies.reproduction.plots import INK, SERIES, inline
 from lexent.studies.reproduction.reproduce import chosen, every_section
 from lexent.studies.reproduction.section import Section
 from test_fidelity import collection, perfect

@@ -18,7 +18,7 @@ from lexent.evaluation.overlap import train_groups
 from lexent.evaluation.systems import Latent
 from lexent.lexicon import Lexicon
 from lexent.studies import analyses
-from lexent.studies.reproduction.counts import train_split
+from lexent.studies.reproduction.binary_retrieval import train_split
 from lexent.studies.reproduction.losses import lessons
 from lexent.studies.reproduction.retrieval import analysis
 from lexent.studies.reproduction.study import Study

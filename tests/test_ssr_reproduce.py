@@ -20,7 +20,7 @@ from lexent.evaluation.baselines import DenseMaxSim, maxsim
 from lexent.evaluation.collections import Collection
 from lexent.lexicon import Lexicon
 from lexent.studies.reproduction import Sizes, Study, reproduce
-from lexent.studies.reproduction.held import Held, joined, quality, scorer, speed
+from lexent.studies.reproduction.encoded_corpus import EncodedCorpus, joined, quality, scorer, speed
 from lexent.studies.reproduction.losses import lessons
 from lexent.studies.reproduction.reproduce import every_section
 from lexent.studies.reproduction.token_index import Memory
@@ -170,14 +170,14 @@ def test_documents_that_are_scored_are_counted() -> None:
 
 def test_held_states_are_coded_once_and_give_what_the_system_gives() -> None:
     whole, encoder = collection(30), TinyEncoder()
-    held, chosen = Held.of(whole, encoder), study(whole).matches[0]
+    held, chosen = EncodedCorpus.of(whole, encoder), study(whole).matches[0]
     wide = held.codes(chosen.lexicon, 64)
     narrow = held.codes(chosen.lexicon, chosen.recipe.k)
     np.testing.assert_array_equal(narrow.ids, wide.ids[:, : chosen.recipe.k])
     found = scorer(narrow, chosen.lexicon, chosen.recipe)
     expected = chosen.scorer(whole)
     asked = chosen.queries(whole, expected.document_scorer)
-    ours = quality(found, held.queries(chosen.lexicon, chosen.recipe, found), whole, measures=["nDCG@10"])
+    ours = quality(found, chosen.queries(whole, found.document_scorer), whole, measures=["nDCG@10"])
     assert ours.means == pytest.approx(quality(expected, asked, whole, measures=["nDCG@10"]).means)
 
 

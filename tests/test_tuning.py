@@ -130,7 +130,7 @@ def test_several_collections_count_by_their_mean() -> None:
 
 def test_fewer_queries_are_drawn_evenly() -> None:
     given = collection()
-    part = tuning._sampled(given, 5)
+    part = given.with_queries(5)
     ids = list(given.queries)
     assert list(part.queries) == [ids[place * len(ids) // 5] for place in range(5)]
     assert part.qrels.keys() == part.queries.keys()

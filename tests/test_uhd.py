@@ -28,7 +28,7 @@ from lexent.models import load_encoder
 from lexent.recipes import Recipe
 from lexent.sae.autoencoder import CONFIG, WEIGHTS, SparseAutoencoder
 from lexent.sae.config import groups_of
-from lexent.studies.reproduction.counts import layers_of
+from lexent.studies.reproduction.binary_retrieval import layers_of
 from lexent.training.pairs import Pairs
 from lexent.training.uhd.config import WinnerConfig
 from lexent.training.uhd.model import Bucket, Scores, active, capped, hinge, joined, live_inputs, loss_of, max_pooled

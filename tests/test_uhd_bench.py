@@ -73,12 +73,12 @@ def test_codes_are_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_made_up_codes_find_their_documents() -> None:
     from benchmarks.uhd import quality
 
-    passages, asked, answers = uhd_data.synthetic(300, size=2000, latents=120, queries=5)
+    passages, queries, answers = uhd_data.synthetic(300, size=2000, latents=120, queries=5)
     assert len(passages) == 300
     assert 60 < len(passages.ids) / 300 < 140
 
     def best(row: int) -> list[int]:
-        own = asked.ids[asked.offsets[row] : asked.offsets[row + 1]]
+        own = queries.ids[queries.offsets[row] : queries.offsets[row + 1]]
         shared = np.add.reduceat(np.isin(passages.ids, own), passages.offsets[:-1])
         return np.argsort(-shared)[:10].tolist()
 

@@ -12,13 +12,14 @@ import pytest
 
 from commands import run
 from lexent import recipes
-from lexent.evaluation import bucket_training, evaluate, latent
+from lexent.evaluation import bucket_training, cached_vectors, evaluate
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.systems import Bench
 from lexent.models import load_encoder
+from lexent.pipeline import Pipeline
 from lexent.search.document_scorer import DocumentScorer
 from lexent.studies.reproduction import Sizes, Study, latency, reproduce
-from lexent.studies.reproduction.counts import _spread, layers_of, train_split
+from lexent.studies.reproduction.binary_retrieval import _spread, layers_of, train_split
 from lexent.studies.reproduction.latency import _raced
 from lexent.studies.reproduction.losses import lessons
 from lexent.studies.reproduction.reproduce import every_section
@@ -159,12 +160,11 @@ def test_winners_of_several_k_are_those_of_one_coding(base: str, tmp_path: Path)
         [one.content for one in documents()], pairs(), out=tmp_path / "wide", encoder=base, config=config, joint=True
     )
     encoder = Bench(lexicon=lexicon).latent("uhd").encoder
-    several = [recipes.get("uhd").having(k=k, query_k=None) for k in (3, 12, 7)]
-    parts: Any = {"lexicon": lexicon, "encoder": encoder, "progress": None, "name": ""}
+    several = [Pipeline(encoder, lexicon, recipes.get("uhd").having(k=k, query_k=None)) for k in (3, 12, 7)]
     texts = [one.content for one in documents(9)]
-    found = latent._represented(texts, kind="query", recipes=several, **parts)
-    for recipe, one in zip(several, found, strict=True):
-        (alone,) = latent._represented(texts, kind="query", recipes=[recipe], **parts)
+    found = cached_vectors._represented(texts, several, kind="query")
+    for each, one in zip(several, found, strict=True):
+        (alone,) = cached_vectors._represented(texts, [each], kind="query")
         assert len(alone.ids) > 0
         assert (one.ids == alone.ids).all()
         assert (one.values == alone.values).all()

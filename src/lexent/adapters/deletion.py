@@ -19,7 +19,7 @@ from lexent.adapters.directions import Directions
 from lexent.adapters.modulation import Rows
 from lexent.adapters.schedule import p_value
 from lexent.adapters.validation import CUTOFF, Quality
-from lexent.undefined import mean, plain, ratio
+from lexent.nan_safe import mean, plain, ratio
 
 CONDITIONS = ("whole", "named", "random", "shrunk", "none")
 RIVAL_DOCUMENTS = 10

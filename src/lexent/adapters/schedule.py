@@ -18,7 +18,7 @@ from lexent.adapters.config import TrainSettings
 from lexent.adapters.examples import Examples
 from lexent.adapters.validation import Part, Plan, Quality, choose, choosers, curve, mean
 from lexent.errors import InputError, TrainingWarning
-from lexent.undefined import paired_p
+from lexent.nan_safe import paired_p
 
 Progress = Callable[[str, int, int], None]
 """Called with the stage, how many passes are done, and of how many."""

@@ -73,7 +73,7 @@ def show_json(value: Any) -> None:
     """One JSON value and nothing else. Numbers that are not defined are null."""
     import json
 
-    from lexent.undefined import plain
+    from lexent.nan_safe import plain
 
     ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
     sys.stdout.write(json.dumps(plain(value), ensure_ascii=ascii_only, indent=1, allow_nan=False) + "\n")

@@ -47,9 +47,8 @@ def faithfulness(collection: options.CollectionName, trials: Trials, models: opt
 
 
 def _lines(report: FaithfulnessReport) -> Iterator[Line]:
-    from lexent.cli.studies import p_value
     from lexent.cli.views import table
-    from lexent.undefined import shown
+    from lexent.nan_safe import p_text, shown
 
     orders = ("explained", "random", "any", "weakest")
     head = ["watched", "side", "way", "area of score: explained", *orders[1:], "p"]
@@ -62,7 +61,7 @@ def _lines(report: FaithfulnessReport) -> Iterator[Line]:
             row: list[str] = [trial.watched, trial.side, trial.way]
             for name in ("score", "place"):
                 areas = [getattr(trial.curves[order], f"{name}_area") for order in orders]
-                row += [*(f"{area:.3f}" for area in areas), p_value(trial.p_values["random"][name])]
+                row += [*(f"{area:.3f}" for area in areas), p_text(trial.p_values["random"][name])]
             rows.append(row)
         yield from table(head, rows, left=3)
         yield from (found.note, "") if found.note else ("",)

@@ -52,10 +52,9 @@ def fidelity(collection: options.CollectionName, chosen: Rebuilding) -> Output:
 
 
 def _lines(report: FidelityReport) -> Iterator[Line]:
-    from lexent.cli.studies import p_value
     from lexent.cli.views import table
+    from lexent.nan_safe import p_text, shown
     from lexent.studies.maxsim_theory import tables
-    from lexent.undefined import shown
 
     yield from (f"{report.collection} ({report.split}): {report.documents:,} documents, {report.queries:,} queries", "")
     head = ["lexicon", "k", "NMSE", "queries", "cosine", "active", "5 to 95 %", "live"]
@@ -69,7 +68,7 @@ def _lines(report: FidelityReport) -> Iterator[Line]:
         for measure in report.dense:
             if measure in row.measures:
                 kept = shown(row.kept[measure], ".3f")
-                cells += [f"{row.measures[measure]:.4f}", kept, p_value(row.p_values[measure])]
+                cells += [f"{row.measures[measure]:.4f}", kept, p_text(row.p_values[measure])]
             else:
                 cells += ["", "", ""]
         rows.append([*cells, shown(row.spearman, ".3f")])

@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from lexent import undefined
 from lexent.cli.views import table
+from lexent.nan_safe import p_text
 
 if TYPE_CHECKING:
     from lexent.evaluation.overlap import Part
-
-
-def p_value(value: float | None) -> str:
-    """A p-value as it is read; nothing where there is none."""
-    return "<0.001" if value is not None and value < 0.001 else undefined.shown(value, ".3f")
 
 
 def system_table(
@@ -50,7 +45,7 @@ def _table(
         for _, part, measure in columns:
             row.append(f"{part.values[system][measure]:.4f}")
             if p:
-                row.append(p_value(part.p_values.get(system, {}).get(measure)))
+                row.append(p_text(part.p_values.get(system, {}).get(measure)))
         if seconds is not None:
             row.append(f"{seconds[system]:.1f}" if system in seconds else "")
         rows.append(row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, get_args, runtime_checkable
 
 import numpy as np
@@ -60,15 +60,26 @@ def finite_batches(
 
 
 def encode(
-    encoder: Encoder, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    kind: Kind,
+    level: Level = "tokens",
+    specials: bool = True,
+    progress: Callable[[int], None] | None = None,
 ) -> States:
-    """The states of all texts, in their order. Holds everything in memory: for queries and small sets."""
+    """The states of all texts, in their order. Holds everything in memory: for queries and small sets.
+
+    progress: called with the number of texts of each batch that is done.
+    """
     import torch
 
     parts: list[torch.Tensor] = [torch.empty(0)] * len(texts)
     for positions, states in finite_batches(encoder, texts, kind=kind, level=level, specials=specials):
         for row, position in enumerate(positions):
             parts[position] = states.values[int(states.offsets[row]) : int(states.offsets[row + 1])]
+        if progress is not None:
+            progress(len(positions))
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
     return States(torch.cat(parts) if parts else torch.empty(0, encoder.dim), offsets)
 

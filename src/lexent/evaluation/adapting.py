@@ -16,7 +16,7 @@ from lexent.errors import InputError, NotFoundError
 from lexent.evaluation.baselines import pooled_sides
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.lexical import WordIndex, words
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.progress import Progress, report, reporting
 from lexent.evaluation.runs import self_matches
 from lexent.evaluation.systems import Adapted, Bench, EncoderLike
 from lexent.evaluation.training_split import training_split, training_split_beside
@@ -63,6 +63,7 @@ class Training:
         return {**found, "kept_base": self.adapter.info.kept_base, "parameters": self.adapter.parameters}
 
 
+@reporting
 def train_adapter(
     collection: str | Path | Collection,
     *,
@@ -83,9 +84,9 @@ def train_adapter(
     model = Bench(encoder=encoder).encoder
     config = AdapterConfig(model.dim, **{"width": model.dim, **form})
     train_split = train_collection(collection, split)
-    examples = examples_of(train_split, model, chosen, progress=progress)
+    examples = examples_of(train_split, model, chosen)
     info = AdapterInfo(name or f"{train_split.name}-{config.mode}", model.id, model.fingerprint)
-    found = train(examples, config, chosen, info=info, progress=_schedule_progress("training", progress))
+    found = train(examples, config, chosen, info=info, progress=_stages("training"))
     same = ("held_out", "epochs", "nested", "base", "adapted", "p_value", "new_documents")
     training = Training(
         adapter=found.adapter,
@@ -121,11 +122,9 @@ def train_collection(
     return found
 
 
-def examples_of(
-    collection: Collection, encoder: Encoder, settings: TrainSettings, *, progress: Progress | None = None
-) -> Examples:
+def examples_of(collection: Collection, encoder: Encoder, settings: TrainSettings) -> Examples:
     """The vectors of a collection, its judgements by position, the base's candidates and hard negatives."""
-    documents, queries = pooled_sides(encoder, collection, progress=progress)
+    documents, queries = pooled_sides(encoder, collection)
     place, grades = collection.positions, collection.relevant
     kept = [row for row, judged in enumerate(grades) if judged]
     if len(kept) < MIN_TRAIN_QUERIES:
@@ -153,18 +152,12 @@ def examples_of(
 
 
 def learned(
-    train: Collection,
-    encoder: Encoder,
-    names: Sequence[str],
-    *,
-    settings: TrainSettings,
-    candidates: int | None = None,
-    progress: Progress | None = None,
+    train: Collection, encoder: Encoder, names: Sequence[str], *, settings: TrainSettings, candidates: int | None = None
 ) -> list[Adapted]:
     """Search-Adaptor and Hypencoder scorers, trained on the same queries and negatives, by the same schedule."""
     from lexent.adapters.baselines import Hypencoder, HypencoderSearch, ResidualSearch, SearchAdaptor
 
-    examples = examples_of(train, encoder, settings, progress=progress)
+    examples = examples_of(train, encoder, settings)
     found = []
     for name in names:
         if name == "search-adaptor":
@@ -175,29 +168,22 @@ def learned(
             search = HypencoderSearch.of
         else:
             raise NotFoundError(f'no method "{name}"; methods that learn: search-adaptor, hypencoder-2 to hypencoder-8')
-        model = chosen(name, kind, examples, settings, progress).learner
-        scorer = partial(_scorer, search, model)
+        rank = partial(search, chosen(name, kind, examples, settings).learner)
+
+        def scorer(documents: Rows, rank: Any = rank) -> Callable[[Rows], Rows]:
+            scores: Callable[[Rows], Rows] = rank(documents).scores
+            return scores
+
         found.append(Adapted(name, encoder, scorer, candidates))
     return found
 
 
-def _scorer(search: Callable[..., Any], model: Learner, documents: Rows) -> Callable[[Rows], Rows]:
-    found: Callable[[Rows], Rows] = search(model, documents).scores
-    return found
-
-
-def chosen(
-    name: str,
-    make: Callable[[], Learner],
-    examples: Examples,
-    settings: TrainSettings,
-    progress: Progress | None,
-) -> Schedule[Any]:
+def chosen(name: str, make: Callable[[], Learner], examples: Examples, settings: TrainSettings) -> Schedule[Any]:
     """Trained at the learning rate that is best on held-out queries, after passes that harm no new document."""
     from lexent.adapters.schedule import follow
 
-    return follow(make, examples, settings, rates=RATES, progress=_schedule_progress(name, progress))
+    return follow(make, examples, settings, rates=RATES, progress=_stages(name))
 
 
-def _schedule_progress(what: str, progress: Progress | None) -> ScheduleProgress | None:
-    return None if progress is None else lambda stage, done, total: progress(f"{what}, {stage}", done, total)
+def _stages(what: str) -> ScheduleProgress:
+    return lambda stage, done, total: report(f"{what}, {stage}", done, total)

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from lexent.adapters.schedule import one_thread
 from lexent.errors import InputError
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.progress import report
 from lexent.evaluation.systems import Latent
 from lexent.evaluation.training_split import training_split
 from lexent.lexicon.bucket_weights import BucketWeights, features
-from lexent.undefined import paired_p
+from lexent.nan_safe import paired_p
 from lexent.weighting import as_query
 
 LEVELS = (0.0, 0.33, 0.66, 1.0)
@@ -61,25 +61,25 @@ class Learned:
     queries: int
 
 
-def learn(systems: Sequence[tuple[Latent, Collection]], *, seed: int = 0, progress: Progress | None = None) -> Learned:
+def learn(systems: Sequence[tuple[Latent, Collection]], *, seed: int = 0) -> Learned:
     """From train queries of one or more collections. All systems have the same lexicon and recipe."""
     systems = [(system, training_split(collection)) for system, collection in systems]
     lexicon = systems[0][0].lexicon
     if lexicon.buckets < 2:
         raise InputError(f'the lexicon "{lexicon.name}" has one bucket; weights of buckets are for those with several')
-    lessons = _joined([lessons_of(system, collection, progress=progress) for system, collection in systems])
+    lessons = _joined([lessons_of(system, collection) for system, collection in systems])
     n = len(lessons.features)
     if n < 2 * FOLDS:
         raise InputError(f"there are {n} queries to learn from; allowed: {2 * FOLDS} or more")
     fold = np.random.default_rng(seed).permutation(n) % FOLDS
     with one_thread():
-        return _learned(lessons, fold, lexicon.buckets, progress)
+        return _learned(lessons, fold, lexicon.buckets)
 
 
-def _learned(lessons: Lessons, fold: NDArray[np.int64], buckets: int, progress: Progress | None) -> Learned:
+def _learned(lessons: Lessons, fold: NDArray[np.int64], buckets: int) -> Learned:
     n = len(lessons.features)
     ones = np.ones((n, buckets), np.float32)
-    fixed, predicted = _held_out(lessons, fold, progress)
+    fixed, predicted = _held_out(lessons, fold)
     alone = [_ndcg(lessons, ones * (np.arange(buckets) == place)) for place in range(buckets)]
     ours, theirs = _ndcg(lessons, predicted), _ndcg(lessons, fixed)
     per_query = {"equal": _ndcg(lessons, ones), "fixed": theirs, "predicted": ours, "oracle": np.max(alone, axis=0)}
@@ -95,9 +95,7 @@ def _learned(lessons: Lessons, fold: NDArray[np.int64], buckets: int, progress: 
     return Learned(tuple(final.tolist()), predictor, values, p, n)
 
 
-def _held_out(
-    lessons: Lessons, fold: NDArray[np.int64], progress: Progress | None = None
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _held_out(lessons: Lessons, fold: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Fixed and predicted weights of each query, all learned and chosen on queries of other folds."""
     fixed = np.empty((len(fold), lessons.scores.shape[2]), np.float32)
     predicted = np.empty_like(fixed)
@@ -105,8 +103,7 @@ def _held_out(
         inside, outside = _taken(lessons, fold != number), fold == number
         fixed[outside] = best = _grid(inside)
         predicted[outside] = _fit(inside, best, penalty=_penalty(inside)).of(lessons.features[outside])
-        if progress is not None:
-            progress("weights of buckets", number + 1, FOLDS)
+        report("weights of buckets", number + 1, FOLDS)
     return fixed, predicted
 
 
@@ -125,13 +122,13 @@ def _penalty(lessons: Lessons) -> float:
     return max(PENALTIES, key=lambda penalty: float(_ndcg(lessons, weights[penalty]).mean()))
 
 
-def lessons_of(system: Latent, collection: Collection, *, progress: Progress | None = None) -> Lessons:
+def lessons_of(system: Latent, collection: Collection) -> Lessons:
     """What the buckets say of the documents that any of them, or all together, put first."""
     recipe, lexicon = replace(system.recipe, buckets=(), predicted=False), system.lexicon
     buckets, size = lexicon.buckets, lexicon.size // lexicon.buckets
-    pooled = system.pooled(collection.query_texts, kind="query", progress=progress)
+    pooled = system.pooled(collection.query_texts, kind="query")
     queries = as_query(pooled, recipe, buckets=buckets).to_scipy().tocsc()
-    documents = system.pooled(collection.texts, kind="document", progress=progress).to_scipy().tocsc()
+    documents = system.pooled(collection.texts, kind="document").to_scipy().tocsc()
     if recipe.binary:
         documents.data[:] = 1
     parts = [slice(place * size, (place + 1) * size) for place in range(buckets)]

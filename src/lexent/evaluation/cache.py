@@ -56,7 +56,7 @@ def key_for(encoder: Encoder, texts: Sequence[str], **parts: Any) -> str:
 
 def has(name: str) -> bool:
     """Whether there is an entry of that name, good or damaged."""
-    return _limit() > 0 and (folder() / f"{name}.npz").is_file()
+    return limit() > 0 and (folder() / f"{name}.npz").is_file()
 
 
 def matrix(name: str, make: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
@@ -93,7 +93,7 @@ def arrays(
 def _read(name: str) -> Arrays | None:
     """The arrays of an entry; None where there is none or it is damaged (a zip archive checks itself)."""
     path = folder() / f"{name}.npz"
-    if _limit() == 0:
+    if limit() == 0:
         return None
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -110,8 +110,7 @@ def _read(name: str) -> Arrays | None:
 
 def _write(name: str, arrays: Mapping[str, Any]) -> None:
     """Keeps an entry. A cache only saves time: where it cannot be written, say so and go on."""
-    limit = _limit()
-    if sum(np.asarray(array).nbytes for array in arrays.values()) > limit:
+    if sum(np.asarray(array).nbytes for array in arrays.values()) > limit():
         return
     path = folder() / f"{name}.npz"
     beside = path.with_name(f".{name}.{secrets.token_hex(4)}")
@@ -120,7 +119,7 @@ def _write(name: str, arrays: Mapping[str, Any]) -> None:
         with beside.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
         os.replace(beside, path)
-        _trim(limit)
+        _trim()
     except OSError as error:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
@@ -131,7 +130,7 @@ def _write(name: str, arrays: Mapping[str, Any]) -> None:
         )
 
 
-def _trim(limit: int) -> None:
+def _trim() -> None:
     """Removes what was unused for longest, leftovers of killed runs too, until the rest fits."""
     entries = []
     for path in folder().iterdir():
@@ -140,15 +139,15 @@ def _trim(limit: int) -> None:
             entries.append((status.st_mtime, status.st_size, path))
     total = sum(size for _, size, _ in entries)
     for _, size, path in sorted(entries):
-        if total <= limit:
+        if total <= limit():
             return
         with suppress(OSError):
             path.unlink()
         total -= size
 
 
-def _limit() -> int:
-    """In bytes."""
+def limit() -> int:
+    """The most that is kept, in bytes; 0 where the cache is off."""
     given = os.environ.get("LEXENT_CACHE_GB", "5")
     try:
         size = float(given)

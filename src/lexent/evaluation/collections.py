@@ -14,6 +14,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lexent.artifact import disk_errors
 from lexent.corpus import read
 from lexent.corpus.lines import lines
@@ -67,6 +69,28 @@ class Collection:
         """The same documents with some of the queries."""
         kept = {id: text for id, text in self.queries.items() if id in queries}
         return replace(self, queries=kept, qrels={id: self.qrels[id] for id in kept})
+
+    def with_queries(self, most: int | None) -> Collection:
+        """The same documents with at most so many queries, drawn evenly from beginning to end."""
+        ids = list(self.queries)
+        if most is not None and most < 1:
+            raise InputError(f"queries is {most}; allowed: 1 or more")
+        if most is None or len(ids) <= most:
+            return self
+        return self.having({ids[place * len(ids) // most] for place in range(most)})
+
+    def sampled(self, *, documents: int, seed: int, queries: int = 1000) -> Collection:
+        """At most so many queries and documents: those judged relevant first, then any; itself where it is small."""
+        if len(self.documents) <= documents:
+            return self
+        random = np.random.default_rng(seed)
+        ids = list(self.queries)
+        kept = ids if len(ids) <= queries else [ids[at] for at in np.sort(random.permutation(len(ids))[:queries])]
+        part = self.having(kept)
+        first = sorted({place for relevant in part.relevant for place in relevant})
+        others = random.permutation(np.setdiff1d(np.arange(len(self.documents)), first))
+        chosen = np.sort(np.concatenate([first, others[: max(documents - len(first), 0)]]).astype(np.int64))
+        return replace(part, documents=[self.documents[at] for at in chosen])
 
 
 def folded(text: str) -> str:

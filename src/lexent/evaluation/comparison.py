@@ -14,9 +14,9 @@ from lexent.evaluation import measures as scoring
 from lexent.evaluation.adapting import learned, train_collection
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.overlap import Part, parts_of, train_groups
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.progress import Progress, reporting
 from lexent.evaluation.systems import Bench, EncoderLike, base, dime, imrnn
-from lexent.undefined import plain
+from lexent.nan_safe import plain
 
 DIME = ("prf-dime-20", "prf-dime-40", "prf-dime-60", "prf-dime-80")
 """DIME by pseudo-relevance feedback, named as in the papers by the share of the dimensions that is removed, in %."""
@@ -49,6 +49,7 @@ class Comparison:
         return {name: value for name, value in found.items() if name not in ("per_query", "example")}
 
 
+@reporting
 def compare(
     collection: str | Path | Collection,
     adapter: str | Path | Adapter,
@@ -87,10 +88,9 @@ def compare(
         known = chosen.info.training.get("settings")
         given = settings or (TrainSettings(**known) if known else TrainSettings())
         train = train_collection(collection, taught, measured=loaded)
-        systems += learned(train, bench.encoder, learning, settings=given, candidates=candidates, progress=progress)
-    runs = {each.name: each.run(loaded, depth=scoring.depth(wanted), progress=progress) for each in systems}
+        systems += learned(train, bench.encoder, learning, settings=given, candidates=candidates)
+    runs = {each.name: each.run(loaded, depth=scoring.depth(wanted)) for each in systems}
     scores = {name: scoring.score(loaded.qrels, run, wanted) for name, run in runs.items()}
-    per_query = {name: score.per_query for name, score in scores.items()}
     return Comparison(
         collection=loaded.name,
         split=loaded.split,
@@ -99,8 +99,8 @@ def compare(
         candidates=candidates,
         kept_base=chosen.info.kept_base,
         values={name: score.means for name, score in scores.items()},
-        p_values=scoring.p_values(per_query, "base"),
+        p_values=scoring.p_values(scores, "base"),
         parts=parts_of(train_groups(collection, loaded, taught), scores, "base"),
-        per_query=per_query,
+        per_query={name: score.per_query for name, score in scores.items()},
         example=tuple(list(loaded.queries.values())[:1]),
     )

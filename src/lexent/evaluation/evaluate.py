@@ -15,7 +15,7 @@ from lexent.evaluation import measures as scoring
 from lexent.evaluation import runs as trec
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.overlap import Part, parts_of, train_groups
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.progress import Progress, reporting
 from lexent.evaluation.runs import Run, fused, ranked
 from lexent.evaluation.systems import (
     ADAPTED,
@@ -30,10 +30,10 @@ from lexent.evaluation.systems import (
     System,
     learns,
 )
+from lexent.nan_safe import plain
 from lexent.recipes import Recipe
 from lexent.search.feedback import Feedback
 from lexent.search.fusion import WEIGHTS, Fusion, Method
-from lexent.undefined import plain
 
 MEASURES = ("nDCG@10", "R@100")
 
@@ -89,6 +89,7 @@ class Report:
         return {**whole, "per_query": plain(single)} if per_query else whole
 
 
+@reporting
 def evaluate(
     collection: str | Path | Collection,
     *,
@@ -163,7 +164,7 @@ def evaluate(
             trec.write(made[name], Path(run_dir) / place, tag=name)
 
     for system in systems:
-        run(system.name, partial(system.run, loaded, depth=depth, progress=progress))
+        run(system.name, partial(system.run, loaded, depth=depth))
     beside = {system.name: [system.first.name] for system in systems if isinstance(system, Expanded)}
     for group in groups:
         name = f"{joined.method}:{'+'.join(group)}"
@@ -174,15 +175,14 @@ def evaluate(
     first = baselines[0] if baselines else None
     trained = [system.name for system in systems if learns(system)]
     trained += [name for name, parts in beside.items() if name not in trained and set(parts) & set(trained)]
-    per_query = {name: score.per_query for name, score in scores.items()}
     return Report(
         collection=loaded.name,
         split=loaded.split,
         documents=len(loaded.documents),
         queries=len(loaded.queries),
         systems={name: score.means for name, score in scores.items()},
-        per_query=per_query,
-        p_values=scoring.p_values(per_query, first),
+        per_query={name: score.per_query for name, score in scores.items()},
+        p_values=scoring.p_values(scores, first),
         compared_with=first,
         seconds=seconds,
         gains={name: _gains(name, parts, scores) for name, parts in beside.items()},

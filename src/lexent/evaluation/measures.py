@@ -12,7 +12,7 @@ import numpy as np
 
 from lexent.errors import InputError, MissingExtraError
 from lexent.evaluation.runs import Run, ranked
-from lexent.undefined import paired_p
+from lexent.nan_safe import paired_p
 
 EXAMPLES = "nDCG@10, R@100, RR@10, AP@100, P@5, Success@1"
 
@@ -30,6 +30,25 @@ class Scores:
     means: dict[str, float]
     """Measure to its value over all judged queries; a query without results counts as 0."""
     per_query: PerQuery
+
+    @staticmethod
+    def of(per_query: PerQuery) -> Scores:
+        """The means over the queries that have a value."""
+        means = {measure: float(np.mean(list(values.values()))) for measure, values in per_query.items()}
+        return Scores(means, per_query)
+
+    def among(self, queries: Sequence[str]) -> Scores:
+        """The same over some queries; one without a value counts as 0."""
+        return Scores.of({name: {id: values.get(id, 0.0) for id in queries} for name, values in self.per_query.items()})
+
+    def p_values(self, other: Scores) -> dict[str, float]:
+        """Measure to the paired t-test against another system."""
+        return {measure: p_value(values, other.per_query[measure]) for measure, values in self.per_query.items()}
+
+    def first_p(self, other: Scores) -> float:
+        """The paired t-test of the first measure against another system."""
+        first = next(iter(self.per_query))
+        return p_value(self.per_query[first], other.per_query[first])
 
 
 def parse(names: str | Sequence[str]) -> list[Any]:
@@ -80,11 +99,11 @@ def p_value(first: Mapping[str, float], second: Mapping[str, float]) -> float:
     return paired_p(left, right, alternative="two-sided")
 
 
-def p_values(per_query: Mapping[str, PerQuery], reference: str | None) -> dict[str, dict[str, float]]:
+def p_values(scores: Mapping[str, Scores], reference: str | None) -> dict[str, dict[str, float]]:
     """System to measure to the paired t-test against the reference; nothing where there is no reference."""
     return {
-        name: {measure: p_value(values, per_query[reference][measure]) for measure, values in found.items()}
-        for name, found in per_query.items()
+        name: found.p_values(scores[reference])
+        for name, found in scores.items()
         if reference is not None and name != reference
     }
 

@@ -12,9 +12,9 @@ baseline bm25: lower-cased, of two letters or more, without English stop words.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,24 +87,10 @@ def parts_of(
     found: dict[str, Part] = {}
     for name, queries in (*members.items(), (ALL, list(groups))):
         if queries:
-            per_query = {
-                system: {
-                    measure: {query: values.get(query, 0.0) for query in queries}
-                    for measure, values in score.per_query.items()
-                }
-                for system, score in scores.items()
-            }
-            means = {
-                system: {measure: float(np.mean(list(values.values()))) for measure, values in each.items()}
-                for system, each in per_query.items()
-            }
-            found[name] = Part(len(queries), means, scoring.p_values(per_query, reference))
+            part = {system: score.among(queries) for system, score in scores.items()}
+            means = {system: score.means for system, score in part.items()}
+            found[name] = Part(len(queries), means, scoring.p_values(part, reference))
     return found
-
-
-def to_json(parts: Mapping[str, Part]) -> dict[str, Any]:
-    """The parts as JSON has them."""
-    return {name: asdict(part) for name, part in parts.items()}
 
 
 def nearest_overlap(texts: Sequence[str], others: Sequence[str]) -> NDArray[np.float64]:

@@ -57,9 +57,3 @@ def cosines(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np
     products: NDArray[np.float64] = np.einsum("nd,nd->n", left, right, dtype=np.float64)
     lengths = np.linalg.norm(left, axis=1).astype(np.float64) * np.linalg.norm(right, axis=1)
     return products / np.where(lengths > 0, lengths, 1)
-
-
-def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The rows at length 1; rows of nothing stay so."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, np.where(lengths > 0, lengths, 1), dtype=np.float32)

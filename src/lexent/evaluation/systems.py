@@ -18,10 +18,11 @@ from lexent.adapters.encoder import AdaptedEncoder
 from lexent.adapters.modulation import Rows
 from lexent.encoders import DEFAULT, Encoder
 from lexent.errors import InputError, MismatchError, NotFoundError
-from lexent.evaluation import baselines, latent
+from lexent.evaluation import baselines, cached_vectors
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.progress import report
 from lexent.evaluation.runs import Run, from_top, self_matches
+from lexent.indexing.forward.tokens import TokenStore
 from lexent.indexing.segment import Segment
 from lexent.lexicon import Lexicon
 from lexent.models import load_encoder
@@ -50,7 +51,7 @@ class System(Protocol):
     def name(self) -> str:
         """The name in reports."""
 
-    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+    def run(self, collection: Collection, *, depth: int) -> Run:
         """The `depth` best documents for each query."""
         ...
 
@@ -62,9 +63,9 @@ class Dense:
     encoder: Encoder
     name: str = "dense"
 
-    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+    def run(self, collection: Collection, *, depth: int) -> Run:
         """The documents that this system finds for each query, with their scores."""
-        return baselines.dense(collection, self.encoder, k=depth, progress=progress)
+        return baselines.dense(collection, self.encoder, k=depth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Lexical:
 
     name: str = "bm25"
 
-    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+    def run(self, collection: Collection, *, depth: int) -> Run:
         """The documents that this system finds for each query, with their scores."""
         return baselines.bm25(collection, k=depth)
 
@@ -102,24 +103,22 @@ class RecipeSystem:
 class Latent(RecipeSystem):
     """A recipe that matches concepts of whole documents, weighed and searched by the index's own kernels."""
 
-    def pooled(self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None) -> SparseVectors:
+    def pooled(self, texts: Sequence[str], *, kind: Kind) -> SparseVectors:
         """The concepts of texts before the transform, from the cache where they are."""
-        return latent.represent(texts, self.pipeline, kind=kind, progress=progress)
+        return cached_vectors.represent(texts, self.pipeline, kind=kind)
 
-    def scorer(self, collection: Collection, *, progress: Progress | None = None) -> DocumentScorer:
+    def scorer(self, collection: Collection) -> DocumentScorer:
         """The collection's documents, packed as an index packs them."""
-        return DocumentScorer.from_vectors(
-            self.pooled(collection.texts, kind="document", progress=progress), self.recipe
-        )
+        return DocumentScorer.from_vectors(self.pooled(collection.texts, kind="document"), self.recipe)
 
-    def queries(self, collection: Collection, *, progress: Progress | None = None) -> SparseVectors:
+    def queries(self, collection: Collection) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf: what `DocumentScorer.top` takes."""
-        return self.pipeline.query_vectors(self.pooled(collection.query_texts, kind="query", progress=progress))
+        return self.pipeline.query_vectors(self.pooled(collection.query_texts, kind="query"))
 
-    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+    def run(self, collection: Collection, *, depth: int) -> Run:
         """The documents that this system finds for each query, with their scores."""
-        scorer = self.scorer(collection, progress=progress)
-        found = scorer.top(self.queries(collection, progress=progress), depth + 1)
+        scorer = self.scorer(collection)
+        found = scorer.top(self.queries(collection), depth + 1)
         return from_top(collection, found.positions, scores=found.scores, depth=depth)
 
 
@@ -127,26 +126,32 @@ class Latent(RecipeSystem):
 class TokenMatch(RecipeSystem):
     """A recipe that matches tokens: MaxSim by the index's own kernels; candidates first where the recipe is fast."""
 
-    def scorer(self, collection: Collection, *, progress: Progress | None = None) -> MaxSimScorer:
-        """The collection's documents, packed as an index packs them; the codes come from the cache where they are."""
-        size = self.lexicon.size
-        store = latent.token_codes(collection.texts, self.pipeline, progress=progress)
-        segment = Segment.pack(store.maxima(size=size), size=size, recipe=self.recipe)
-        return MaxSimScorer(DocumentScorer([segment], self.recipe, size=size), [store])
+    @property
+    def able(self) -> bool:
+        """Whether its lexicon has what the recipe codes: not every one has concepts of whole texts."""
+        return not self.recipe.whole or self.lexicon.whole is not None
 
-    def queries(
-        self, collection: Collection, scorer: DocumentScorer, *, progress: Progress | None = None
-    ) -> list[Query]:
+    def scorer(self, collection: Collection) -> MaxSimScorer:
+        """The collection's documents, packed as an index packs them; the codes come from the cache where they are."""
+        return packed(cached_vectors.token_codes(collection.texts, self.pipeline), self.lexicon, self.recipe)
+
+    def queries(self, collection: Collection, scorer: DocumentScorer) -> list[Query]:
         """The collection's queries with their final weights. scorer: by whole documents, for idf."""
         texts = collection.query_texts
-        found = latent.query_rows(texts, self.pipeline, progress=progress)
+        found = cached_vectors.query_rows(texts, self.pipeline)
         return [rows.query(text, scorer) for text, rows in zip(texts, found, strict=True)]
 
-    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+    def run(self, collection: Collection, *, depth: int) -> Run:
         """The documents that this system finds for each query, with their scores."""
-        scorer = self.scorer(collection, progress=progress)
-        found = scorer.top(self.queries(collection, scorer.document_scorer, progress=progress), depth + 1)
+        scorer = self.scorer(collection)
+        found = scorer.top(self.queries(collection, scorer.document_scorer), depth + 1)
         return from_top(collection, found.positions, scores=found.scores, depth=depth)
+
+
+def packed(store: TokenStore, lexicon: Lexicon, recipe: Recipe) -> MaxSimScorer:
+    """A MaxSim scorer over a token store."""
+    segment = Segment.pack(store.maxima(size=lexicon.size), size=lexicon.size, recipe=recipe)
+    return MaxSimScorer(DocumentScorer([segment], recipe, size=lexicon.size), [store])
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +166,10 @@ class Expanded:
         """The name in reports."""
         return f"{self.first.name}+{self.feedback.method}"
 
-    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+    def run(self, collection: Collection, *, depth: int) -> Run:
         """The documents that this system finds for each query, with their scores."""
-        scorer = self.first.scorer(collection, progress=progress)
-        weights = scorer.query_weights(self.first.queries(collection, progress=progress))
+        scorer = self.first.scorer(collection)
+        weights = scorer.query_weights(self.first.queries(collection))
         own = self_matches(collection)
         positions = collection.positions
         skipped = [positions[own[query]] if query in own else -1 for query in collection.queries]
@@ -185,9 +190,9 @@ class Adapted:
     candidates: int | None = None
     """Rank only so many documents, the base retriever's best; all where it is none."""
 
-    def run(self, collection: Collection, *, depth: int, progress: Progress | None = None) -> Run:
+    def run(self, collection: Collection, *, depth: int) -> Run:
         """The documents that this system finds for each query, with their scores."""
-        documents, queries = baselines.pooled_sides(self.encoder, collection, progress=progress)
+        documents, queries = baselines.pooled_sides(self.encoder, collection)
         scorer = self.scorer(documents)
         k = min(depth + 1, len(documents), self.candidates or len(documents))
         positions, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
@@ -200,8 +205,8 @@ class Adapted:
                 found = lowered
             ranking = best(found, k)
             positions[row], scores[row] = ranking.positions, ranking.scores
-            if progress is not None and (row % 64 == 63 or row + 1 == len(queries)):
-                progress(f"{self.name}, queries ranked", row + 1, len(queries))
+            if row % 64 == 63 or row + 1 == len(queries):
+                report(f"{self.name}, queries ranked", row + 1, len(queries))
         return from_top(collection, positions, scores=scores, depth=depth)
 
 

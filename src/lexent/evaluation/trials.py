@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from lexent.bounded_cache import BoundedCache
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import Run, from_top
 from lexent.evaluation.systems import Latent
 from lexent.indexing.segment import Codes, Segment
 from lexent.recipes import Recipe
 from lexent.search.document_scorer import DocumentScorer
-from lexent.types import SparseVectors
+from lexent.types import Kind, SparseVectors
 
 TIED_DEPTH = 1000
 """The least depth where many documents have equal scores."""
@@ -30,13 +30,7 @@ class Trials:
     """
 
     def __init__(
-        self,
-        system: Latent,
-        collection: Collection,
-        *,
-        measures: str | Sequence[str],
-        depth: int | None = None,
-        progress: Progress | None = None,
+        self, system: Latent, collection: Collection, *, measures: str | Sequence[str], depth: int | None = None
     ) -> None:
         """depth: how many documents a query gets; as many as the measures look at where it is not given.
 
@@ -46,19 +40,21 @@ class Trials:
         self.collection = collection
         self.measures = scoring.parse(measures)
         self.depth = depth or max(scoring.depth(self.measures), TIED_DEPTH if system.recipe.winners else 1)
-        self._progress = progress
-        self._pooled: dict[tuple[Any, ...], SparseVectors] = {}
-        self._packed: dict[tuple[Any, ...], Segment] = {}
+        # Vectors of one form are large enough.
+        self._pooled: dict[Kind, BoundedCache[Any, SparseVectors]] = {
+            "document": BoundedCache(1),
+            "query": BoundedCache(1),
+        }
+        self._packed: BoundedCache[Any, Segment] = BoundedCache(MAX_PACKED_FORMS)
 
     def scorer(self, recipe: Recipe) -> DocumentScorer:
         """The collection's documents under a recipe, as an index has them."""
         vectors = self._represented(recipe, "document")
         key = (*_up_to_pooling(recipe, "document"), recipe.power, recipe.document_cap, recipe.binary)
-        if key not in self._packed:
-            while len(self._packed) >= MAX_PACKED_FORMS:
-                del self._packed[next(iter(self._packed))]
-            self._packed[key] = Segment.pack(Codes.of(vectors, recipe), size=vectors.size, recipe=recipe)
-        return DocumentScorer([self._packed[key]], recipe, size=vectors.size)
+        segment = self._packed.get_or_make(
+            key, lambda: Segment.pack(Codes.of(vectors, recipe), size=vectors.size, recipe=recipe)
+        )
+        return DocumentScorer([segment], recipe, size=vectors.size)
 
     def queries(self, recipe: Recipe) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf."""
@@ -73,18 +69,13 @@ class Trials:
         """The measures of each query under a recipe."""
         return scoring.score(self.collection.qrels, self.run(recipe), self.measures)
 
-    def _represented(self, recipe: Recipe, kind: Any) -> SparseVectors:
-        key = _up_to_pooling(recipe, kind)
-        if key not in self._pooled:
-            for other in [other for other in self._pooled if other[0] == kind]:
-                del self._pooled[other]  # documents of one form are large enough
-            texts = self.collection.texts if kind == "document" else self.collection.query_texts
-            system = replace(self.system, recipe=recipe)
-            self._pooled[key] = system.pooled(texts, kind=kind, progress=self._progress)
-        return self._pooled[key]
+    def _represented(self, recipe: Recipe, kind: Kind) -> SparseVectors:
+        texts = self.collection.texts if kind == "document" else self.collection.query_texts
+        pooled = replace(self.system, recipe=recipe).pooled
+        return self._pooled[kind].get_or_make(_up_to_pooling(recipe, kind), lambda: pooled(texts, kind=kind))
 
 
-def _up_to_pooling(recipe: Recipe, kind: Any) -> tuple[Any, ...]:
+def _up_to_pooling(recipe: Recipe, kind: Kind) -> tuple[Any, ...]:
     """The settings that the pooled vectors depend on."""
     common = (kind, recipe.k_for(kind), recipe.pool, recipe.specials, recipe.unit)
     return common if kind == "document" else (*common, recipe.function_words, recipe.emphasis)

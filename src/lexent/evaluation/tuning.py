@@ -13,12 +13,12 @@ from lexent import arguments, recipes
 from lexent.errors import InputError
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.progress import Progress, report, reporting
 from lexent.evaluation.systems import Bench, EncoderLike, LexiconLike
 from lexent.evaluation.training_split import training_split
 from lexent.evaluation.trials import Trials
+from lexent.nan_safe import plain
 from lexent.recipes import Recipe
-from lexent.undefined import plain
 
 if TYPE_CHECKING:
     from lexent.evaluation.bucket_training import Learned
@@ -96,6 +96,7 @@ class Tuned:
         }
 
 
+@reporting
 def tune(
     collections: str | Path | Collection | Sequence[str | Path | Collection],
     *,
@@ -131,18 +132,18 @@ def tune(
     for each in given:
         if not isinstance(each, Collection):
             arguments.path("a collection", each, allowed="a BEIR folder, an ir_datasets id or a Collection")
-    loaded = [_sampled(training_split(source, split), queries) for source in given]
+    loaded = [training_split(source, split).with_queries(queries) for source in given]
     if not loaded:
         raise InputError("no collection was given; name a BEIR folder that has a train split")
     bench = Bench(encoder=encoder, lexicon=lexicon)
     system = bench.latent(start)
     values = _values(start, over, grid, search, buckets=system.lexicon.buckets)
-    table = _Table([Trials(system, each, measures=measure, progress=progress) for each in loaded], str(sought[0]))
-    report = progress or (lambda what, done, total: None)
-    best = (_by_grid if search == "grid" else _by_coordinates)(start, values, table.value, report)
+    table = _Table([Trials(system, each, measures=measure) for each in loaded], str(sought[0]))
+    best = (_by_grid if search == "grid" else _by_coordinates)(start, values, table.value)
     return table.outcome(start, best, over=tuple(values))
 
 
+@reporting
 def predict_buckets(
     collections: Sequence[str | Path | Collection],
     *,
@@ -156,9 +157,9 @@ def predict_buckets(
     """Weights of buckets that depend on the query, learned on a train or dev split; a test split is refused."""
     from lexent.evaluation.bucket_training import learn
 
-    loaded = [_sampled(training_split(source, split), queries) for source in collections]
+    loaded = [training_split(source, split).with_queries(queries) for source in collections]
     system = Bench(encoder=encoder, lexicon=lexicon).latent(recipe)
-    return learn([(system, each) for each in loaded], progress=progress)
+    return learn([(system, each) for each in loaded])
 
 
 class _Table:
@@ -202,7 +203,7 @@ class _Table:
 Value = Callable[[Recipe], float]
 
 
-def _by_coordinates(start: Recipe, values: Grid, value: Value, report: Progress) -> Recipe:
+def _by_coordinates(start: Recipe, values: Grid, value: Value) -> Recipe:
     """One setting after the other takes its best value, round after round, until a round changes nothing."""
     best, changed, turn = start, True, 0
     total = sum(map(len, values.values()))
@@ -217,7 +218,7 @@ def _by_coordinates(start: Recipe, values: Grid, value: Value, report: Progress)
     return best
 
 
-def _by_grid(start: Recipe, values: Grid, value: Value, report: Progress) -> Recipe:
+def _by_grid(start: Recipe, values: Grid, value: Value) -> Recipe:
     """Every combination; the recipe's own settings stay where none is better."""
     best = start
     # Those that need the documents packed again vary slowest.
@@ -257,14 +258,3 @@ def _values(
             f"{MAX_GRID_TRIALS:,}; name fewer settings: --over k1,b; or try one after the other: --search coordinate"
         )
     return values
-
-
-def _sampled(collection: Collection, most: int | None) -> Collection:
-    """At most so many queries, drawn evenly from beginning to end."""
-    if most is not None and most < 1:
-        raise InputError(f"queries is {most}; allowed: 1 or more")
-    total = len(collection.queries)
-    if most is None or total <= most:
-        return collection
-    ids = list(collection.queries)
-    return collection.having({ids[place * total // most] for place in range(most)})

@@ -20,7 +20,6 @@ from lexent.encoders import Encoder
 from lexent.errors import InputError, NotFoundError
 from lexent.evaluation.baselines import pooled
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import LexiconLike
 
 if TYPE_CHECKING:
@@ -62,20 +61,14 @@ class Explainer:
     """An adapter over the documents of a collection, with the tables that its changes are read with."""
 
     def __init__(
-        self,
-        collection: Collection,
-        adapter: Adapter,
-        *,
-        encoder: Encoder,
-        lexicon: LexiconLike = None,
-        progress: Progress | None = None,
+        self, collection: Collection, adapter: Adapter, *, encoder: Encoder, lexicon: LexiconLike = None
     ) -> None:
         adapter.check(encoder)
         self.collection, self.adapter, self.encoder = collection, adapter, encoder
-        self._lexicon, self._progress = lexicon, progress
+        self._lexicon = lexicon
         self._tables: dict[str, Directions] = {}
         self._common: Rows | None = None
-        documents = pooled(encoder, collection.texts, kind="document", progress=progress)
+        documents = pooled(encoder, collection.texts, kind="document")
         self.corpus: AdaptedCorpus = AdaptedCorpus(adapter, documents)
 
     def table(self, name: str) -> Directions:
@@ -89,7 +82,7 @@ class Explainer:
                 self._tables[name] = Directions.of_concepts(chosen)
             elif name == "words":
                 words = telling_words(self.collection.texts)
-                rows = pooled(self.encoder, words, kind="document", progress=self._progress)
+                rows = pooled(self.encoder, words, kind="document")
                 self._tables[name] = Directions.of_words(words, rows)
             else:
                 self._tables[name] = Directions.of_tokens(self.encoder)
@@ -137,7 +130,7 @@ class Explainer:
     def common(self) -> Rows:
         """float32[dim]: the mean change of the collection's queries, of 100 of them where it has more."""
         if self._common is None:
-            vectors = pooled(self.encoder, self.collection.query_texts, kind="query", progress=self._progress)
+            vectors = pooled(self.encoder, self.collection.query_texts, kind="query")
             drawn = vectors[:: max(1, len(vectors) // COMMON_CHANGE_QUERIES)][:COMMON_CHANGE_QUERIES]
             changes = [change_of(self.adapter, self.corpus.query(vector)) for vector in drawn]
             self._common = np.mean(changes, axis=0).astype(np.float32)
@@ -152,7 +145,7 @@ class Explainer:
         grades = self.collection.relevant
         good = np.array([row for row, judged in enumerate(grades) if judged], np.int64)
         chosen = np.sort(np.random.default_rng(seed).permutation(good)[:queries])
-        vectors = pooled(self.encoder, self.collection.query_texts, kind="query", progress=self._progress)
+        vectors = pooled(self.encoder, self.collection.query_texts, kind="query")
         return deletion(
             self.corpus,
             vectors[chosen],

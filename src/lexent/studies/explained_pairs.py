@@ -8,20 +8,20 @@ retriever sees them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.adapter import unit
 from lexent.encoders.encoder import encode
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.pooling import pooling_of, unit, weights
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.pooling import pooling_of, weights
 from lexent.evaluation.runs import self_matches
 from lexent.evaluation.systems import Latent
+from lexent.evaluation.vector_search import nearest_by_cosine
 from lexent.indexing.segment import Codes
-from lexent.studies.nearest import nearest_by_cosine
-from lexent.studies.rebuilt import coefficients
+from lexent.studies.state_reconstruction import coefficients
 from lexent.types import Kind, States
 
 MAX_RANKED_DOCUMENTS = 20_000
@@ -33,15 +33,11 @@ Masks = NDArray[np.bool_]
 """bool[n_states, n_concepts]: the concepts that a text still has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """The document's score and place for each state of the changed text."""
 
     scores: NDArray[np.float64]  # [n_states]
     places: NDArray[np.float64]  # [n_states], one over the rank; 0 where the document is not found
-
-    def __len__(self) -> int:
-        return len(self.scores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +132,14 @@ class Pairs:
         *,
         dense: tuple[NDArray[np.float32], NDArray[np.float32]],
         target: str,
-        progress: Progress | None = None,
     ) -> None:
         """dense: the encoder's vectors of documents and of queries, as it gives them."""
         self.collection, self.system, self.target = collection, system, target
         self.texts: dict[Kind, list[str]] = {"document": collection.texts, "query": collection.query_texts}
         self.states: dict[Kind, NDArray[np.float32]] = {"document": dense[0], "query": dense[1]}
-        documents = system.pooled(collection.texts, kind="document", progress=progress)
-        self.document_scorer = system.scorer(collection, progress=progress)
-        self.queries = self.document_scorer.query_weights(system.queries(collection, progress=progress))
+        documents = system.pooled(collection.texts, kind="document")
+        self.document_scorer = system.scorer(collection)
+        self.queries = self.document_scorer.query_weights(system.queries(collection))
         self.found = self.document_scorer.top_weighted(self.queries, BEST_DOCUMENTS + 1).positions
         self.nearest = np.zeros((len(dense[1]), 0), np.int64)  # the best of dense retrieval, where ranks are among them
         if len(dense[0]) > MAX_RANKED_DOCUMENTS:
@@ -233,9 +228,8 @@ class Pairs:
             rows, share = states.numpy(), weights(len(states.values), self.pooling)
         codes = lexicon.codes(states, k=recipe.k_for(kind))
         lengths = np.linalg.norm(rows, axis=1).astype(np.float32)
-        counts = (
-            share * lengths if lexicon.sae.config.unit_states else share
-        )  # of unit states, or of states as they are
+        # Of unit states, or of states as they are.
+        counts = share * lengths if lexicon.sae.config.unit_states else share
         values = (coefficients(lexicon, codes, lengths) * counts[:, None]).ravel()
         places = np.searchsorted(concepts, codes.ids.ravel())
         known = (places < len(concepts)) & (concepts[np.minimum(places, len(concepts) - 1)] == codes.ids.ravel())

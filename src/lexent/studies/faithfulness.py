@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from lexent.errors import InputError
 from lexent.evaluation import baselines
 from lexent.evaluation.collections import Collection, load
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.progress import Progress, report, reporting
 from lexent.evaluation.systems import Bench, EncoderLike, Latent, LexiconLike
+from lexent.nan_safe import mean, paired_p, plain
 from lexent.recipes import Recipe
 from lexent.studies.explained_pairs import MAX_RANKED_DOCUMENTS, Pair, Pairs, Seen
 from lexent.types import Kind
-from lexent.undefined import mean, paired_p, plain
 
 Target = Literal["top", "gold"]
 Order = Literal["explained", "random", "weakest", "any"]
@@ -34,8 +34,6 @@ Watched = Literal["index", "dense"]
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Of the explanation's concepts, how many are taken away or added: the points of a curve."""
-FIRST = (1, 2, 4, 8, 16)
-"""The same as numbers of concepts."""
 ORDERS: tuple[Order, ...] = get_args(Order)
 
 
@@ -47,9 +45,6 @@ class Curve:
     """At each of SHARES. Of the index: the share of the whole score. Of the dense retriever: the cosine."""
     place: tuple[float, ...]
     """The same for one over the rank of the document; 0 where it is not found."""
-    first_score: tuple[float, ...]
-    """With the first 1, 2, 4, 8 and 16 concepts."""
-    first_place: tuple[float, ...]
     score_area: float
     """Under the curve over SHARES: low is faithful for deletion, high for insertion."""
     place_area: float
@@ -95,7 +90,6 @@ class FaithfulnessReport:
     """Documents among which ranks are counted: all, or the best ones of each query where there are many."""
     draws: int
     shares: tuple[float, ...]
-    first: tuple[int, ...]
     recipes: tuple[Faithfulness, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -104,6 +98,7 @@ class FaithfulnessReport:
         return found
 
 
+@reporting
 def faithfulness(
     collection: str | Path | Collection,
     *,
@@ -129,12 +124,12 @@ def faithfulness(
     whole = load(collection, split=split)
     bench = Bench(encoder=encoder, lexicon=lexicon)
     systems = [bench.latent(each) for each in ([recipe] if isinstance(recipe, str | Recipe) else recipe)]
-    documents = baselines.pooled_states(bench.encoder, whole.texts, kind="document", progress=progress)
-    dense = documents, baselines.pooled_states(bench.encoder, whole.query_texts, kind="query", progress=progress)
+    documents = baselines.pooled_states(bench.encoder, whole.texts, kind="document")
+    dense = documents, baselines.pooled_states(bench.encoder, whole.query_texts, kind="query")
     found = []
     for system in systems:
-        pairs = Pairs(whole, system, dense=dense, target=target, progress=progress)
-        found.append(_study(pairs, system, queries=queries, draws=draws, seed=seed, progress=progress))
+        pairs = Pairs(whole, system, dense=dense, target=target)
+        found.append(_study(pairs, system, queries=queries, draws=draws, seed=seed))
     return FaithfulnessReport(
         collection=whole.name,
         split=whole.split,
@@ -143,17 +138,14 @@ def faithfulness(
         rivals=min(len(whole.documents), MAX_RANKED_DOCUMENTS),
         draws=draws,
         shares=SHARES,
-        first=FIRST,
         recipes=tuple(found),
     )
 
 
-def _study(
-    pairs: Pairs, system: Latent, *, queries: int, draws: int, seed: int, progress: Progress | None
-) -> Faithfulness:
+def _study(pairs: Pairs, system: Latent, *, queries: int, draws: int, seed: int) -> Faithfulness:
     """Every test on every pair."""
     random = np.random.default_rng(seed)
-    seen: dict[tuple[Watched, Kind, Way], dict[Order, list[Seen]]] = {}
+    seen: dict[tuple[Watched, Kind, Way], dict[Order, list[NDArray[np.float64]]]] = {}
     sizes: list[int] = []
     chosen = random.permutation(len(pairs))[:queries]
     for done, row in enumerate(np.sort(chosen), start=1):
@@ -162,8 +154,7 @@ def _study(
             sizes.append(len(pair.explained))
             for key, order, found in _tested(pair, random, draws):
                 seen.setdefault(key, {}).setdefault(order, []).append(found)
-        if progress is not None:
-            progress(f"{system.name}, explanations", done, len(chosen))
+        report(f"{system.name}, explanations", done, len(chosen))
     return Faithfulness(
         recipe=system.name,
         lexicon=system.lexicon.name,
@@ -176,8 +167,8 @@ def _study(
 
 def _tested(
     pair: Pair, random: np.random.Generator, draws: int
-) -> Iterator[tuple[tuple[Watched, Kind, Way], Order, Seen]]:
-    """Each order's masks, seen by each retriever on each side; random orders are averaged."""
+) -> Iterator[tuple[tuple[Watched, Kind, Way], Order, NDArray[np.float64]]]:
+    """Score and place [2, n_points] of each order, by each retriever on each side; random orders are averaged."""
     kinds: tuple[Kind, ...] = ("query", "document")
     for kind in kinds:
         columns, n = pair.columns[kind], pair.sizes[kind]
@@ -192,48 +183,35 @@ def _tested(
             for watched, side in pair.sides[kind].items():
                 changed: dict[Way, Seen] = {"deletion": side.without(~touched), "insertion": side.alone(touched)}
                 for way, seen in changed.items():
-                    scores, places = (
-                        part.reshape(len(several), -1).mean(axis=0) for part in (seen.scores, seen.places)
-                    )
-                    yield (watched, kind, way), order, Seen(scores, places)
+                    yield (watched, kind, way), order, np.stack(seen).reshape(2, len(several), -1).mean(axis=1)
 
 
 def _touched(order: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
-    """bool[len(SHARES) + len(FIRST), n]: the first of the order, as many as each point asks."""
-    size = len(order)
-    counts = [*(int(np.ceil(share * size - 1e-9)) for share in SHARES), *(min(count, size) for count in FIRST)]
-    masks = np.zeros((len(counts), n), np.bool_)
-    for row, count in enumerate(counts):
-        masks[row, order[:count]] = True
+    """bool[len(SHARES), n]: the first of the order, as many as each point has."""
+    masks = np.zeros((len(SHARES), n), np.bool_)
+    for row, share in enumerate(SHARES):
+        masks[row, order[: int(np.ceil(share * len(order) - 1e-9))]] = True
     return masks
 
 
-def _trial(key: tuple[Watched, Kind, Way], found: dict[Order, list[Seen]]) -> Trial:
+def _trial(key: tuple[Watched, Kind, Way], found: dict[Order, list[NDArray[np.float64]]]) -> Trial:
     watched, side, way = key
-    scores = {order: np.stack([each.scores for each in seen]) for order, seen in found.items()}
-    places = {order: np.stack([each.places for each in seen]) for order, seen in found.items()}
+    values = {order: np.stack(seen) for order, seen in found.items()}  # [n_queries, score and place, n_points]
     if watched == "index":  # scores of queries differ in size: a share of the whole is comparable
-        end = 0 if way == "deletion" else len(SHARES) - 1
-        whole = np.where(scores["explained"][:, [end]] != 0, scores["explained"][:, [end]], 1)
-        scores = {order: values / whole for order, values in scores.items()}
-    n = len(SHARES)
-    areas = {order: (_area(scores[order][:, :n]), _area(places[order][:, :n])) for order in found}
+        whole = values["explained"][:, 0, [0 if way == "deletion" else -1]]
+        for each in values.values():
+            each[:, 0] /= np.where(whole != 0, whole, 1)
+    areas = {order: np.asarray(np.trapezoid(each, SHARES, axis=2)) for order, each in values.items()}
     curves: dict[str, Curve] = {}
-    for order in found:
-        score, place = scores[order].mean(axis=0).tolist(), places[order].mean(axis=0).tolist()
-        area = [float(values.mean()) for values in areas[order]]
-        curves[order] = Curve(tuple(score[:n]), tuple(place[:n]), tuple(score[n:]), tuple(place[n:]), area[0], area[1])
+    for order, each in values.items():
+        score, place = (tuple(row) for row in each.mean(axis=0).tolist())
+        curves[order] = Curve(score, place, *areas[order].mean(axis=0).tolist())
     p_values: dict[str, dict[str, float]] = {
         order: {
             name: paired_p(explained, other, alternative="two-sided")
-            for name, explained, other in zip(("score", "place"), areas["explained"], areas[order], strict=True)
+            for name, explained, other in zip(("score", "place"), areas["explained"].T, areas[order].T, strict=True)
         }
         for order in found
         if order != "explained"
     }
     return Trial(watched, side, way, curves, p_values)
-
-
-def _area(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[n_queries]: under each row, over SHARES, by trapezoids."""
-    return ((values[:, 1:] + values[:, :-1]) / 2) @ np.diff(SHARES)

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.adapter import unit
 from lexent.encoders import DEFAULT, Encoder
 from lexent.errors import InputError
 from lexent.evaluation import baselines
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection, load
-from lexent.evaluation.pooling import pooling_of, unit
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.pooling import pooling_of
+from lexent.evaluation.progress import Progress, reporting
 from lexent.evaluation.runs import from_top
 from lexent.evaluation.systems import EncoderLike
+from lexent.evaluation.vector_search import Top, blocks, nearest, nearest_by_cosine, spearman
 from lexent.lexicon import Lexicon
 from lexent.lexicon import lexicon as lexicons
 from lexent.models import load_encoder
+from lexent.nan_safe import mean, plain, ratio
 from lexent.studies.maxsim_theory import Theory, theory
-from lexent.studies.nearest import block_size, nearest, nearest_by_cosine, spearman
-from lexent.studies.rebuilt import Tally, pooled_blocks, token_rebuilt
-from lexent.studies.sampling import sampled
+from lexent.studies.state_reconstruction import Tally, pooled_blocks, token_rebuilt
 from lexent.types import Level
-from lexent.undefined import mean, plain, ratio
 
 MEASURES = ("nDCG@10", "R@100")
 SAMPLED_DOCUMENTS = 1_000
@@ -83,6 +83,7 @@ class FidelityReport:
         return found
 
 
+@reporting
 def fidelity(
     collection: str | Path | Collection,
     *,
@@ -113,8 +114,8 @@ def fidelity(
     whole = load(collection, split=split)
     notes: list[str] = []
     rows: list[Fidelity] = []
-    documents = baselines.pooled_states(model, whole.texts, kind="document", progress=progress)
-    queries = baselines.pooled_states(model, whole.query_texts, kind="query", progress=progress)
+    documents = baselines.pooled_states(model, whole.texts, kind="document")
+    queries = baselines.pooled_states(model, whole.query_texts, kind="query")
     dense = _Dense(whole, documents, queries, wanted)
     for each in given:
         own = each.sae.config.k
@@ -124,7 +125,7 @@ def fidelity(
         if each.info.level == "pooled":
             rows += _pooled(dense, each, ks=ks, seed=seed, notes=notes)
             continue
-        part = sampled(whole, documents=sample, seed=seed)
+        part = whole.sampled(documents=sample, seed=seed)
         if part is not whole:
             counts = (len(part.documents), len(whole.documents), len(part.queries), len(whole.queries))
             notes.append(
@@ -132,8 +133,8 @@ def fidelity(
                 "retrieval beside it, is among these documents".format(each.name, *counts)
             )
         beside = dense if part is whole else dense.within(part)
-        found = _tokens(beside, each, model, ks=ks, notes=notes, progress=progress)
-        checked = theory(part, each, model, ks=ks, seed=seed, progress=progress) if each.info.match == "maxsim" else []
+        found = _tokens(beside, each, model, ks=ks, notes=notes)
+        checked = theory(part, each, model, ks=ks, seed=seed) if each.info.match == "maxsim" else []
         rows += [replace(row, theory=one) for row, one in zip(found, checked, strict=True)] if checked else found
     if not rows:
         raise InputError("; ".join(notes))
@@ -166,7 +167,7 @@ class _Dense:
     def scores(self) -> scoring.Scores:
         return self.scored(nearest_by_cosine(self.queries, self.documents, k=self.depth + 1))
 
-    def scored(self, top: tuple[NDArray[np.int64], NDArray[np.float32]]) -> scoring.Scores:
+    def scored(self, top: Top) -> scoring.Scores:
         """How good a ranking is: positions and scores, a row a query."""
         run = from_top(self.collection, top[0], scores=top[1], depth=self.depth)
         return scoring.score(self.collection.qrels, run, self.measures)
@@ -179,31 +180,25 @@ class _Dense:
 
 
 def _pooled(dense: _Dense, lexicon: Lexicon, *, ks: Sequence[int], seed: int, notes: list[str]) -> list[Fidelity]:
-    block, found = block_size(len(dense.queries)), []
+    found, parts = [], partial(blocks, n_queries=len(dense.queries))
+    random = np.random.default_rng(seed)
+    sizes = zip((len(dense.queries), len(dense.documents)), RANKED, strict=True)
+    q, d = (np.sort(random.permutation(size)[:most]) for size, most in sizes)
+    if len(d) < len(dense.documents) or len(q) < len(dense.queries):
+        notes.append(f"rank correlation over {len(q):,} queries and {len(d):,} documents, drawn at random")
     for k in ks:
         on_documents, on_queries = Tally(lexicon.size), Tally(lexicon.size)
-        queries = np.concatenate(list(pooled_blocks(dense.queries, lexicon, k=k, tally=on_queries, block=block)))
-        blocks = pooled_blocks(dense.documents, lexicon, k=k, tally=on_documents, block=block)
-        top = nearest(queries, blocks, k=dense.depth + 1)
-        random = np.random.default_rng(seed)
-        sizes = zip((len(queries), len(dense.documents)), RANKED, strict=True)
-        q, d = (np.sort(random.permutation(size)[:most]) for size, most in sizes)
-        if len(d) < len(dense.documents) or len(q) < len(queries):
-            notes.append(f"rank correlation over {len(q):,} queries and {len(d):,} documents, drawn at random")
-        made = np.concatenate(list(pooled_blocks(dense.documents[d], lexicon, k=k, tally=None, block=block)))
+        queries = np.concatenate(list(pooled_blocks(parts(dense.queries), lexicon, k=k, tally=on_queries)))
+        rebuilt = pooled_blocks(parts(dense.documents), lexicon, k=k, tally=on_documents)
+        top = nearest(queries, rebuilt, k=dense.depth + 1)
+        made = np.concatenate(list(pooled_blocks(parts(dense.documents[d]), lexicon, k=k)))
         alike = mean(spearman((unit(dense.queries[q]), queries[q]), (unit(dense.documents[d]), made)))
         found.append(_result(lexicon, k, (on_documents, on_queries), dense.scored(top), alike, dense.scores))
     return found
 
 
 def _tokens(
-    dense: _Dense,
-    lexicon: Lexicon,
-    encoder: Encoder,
-    *,
-    ks: Sequence[int],
-    notes: list[str],
-    progress: Progress | None,
+    dense: _Dense, lexicon: Lexicon, encoder: Encoder, *, ks: Sequence[int], notes: list[str]
 ) -> list[Fidelity]:
     texts = dense.collection.query_texts
     pooling = pooling_of(encoder, texts, kind="query")
@@ -213,8 +208,8 @@ def _tokens(
             "with rebuilt ones"
         )
     common: dict[str, Any] = {"encoder": encoder, "lexicon": lexicon, "ks": ks, "pooling": pooling}
-    queries = token_rebuilt(texts, kind="query", **common, progress=progress)
-    documents = token_rebuilt(dense.collection.texts, kind="document", **common, progress=progress)
+    queries = token_rebuilt(texts, kind="query", **common)
+    documents = token_rebuilt(dense.collection.texts, kind="document", **common)
     found = []
     for k in ks:
         scores, alike = scoring.Scores({}, {}), None
@@ -245,7 +240,7 @@ def _result(
         dense=dense.means,
         measures=scores.means,
         kept={name: ratio(value, dense.means[name]) for name, value in scores.means.items()},
-        p_values={name: scoring.p_value(values, dense.per_query[name]) for name, values in scores.per_query.items()},
+        p_values=scores.p_values(dense),
         spearman=alike,
     )
 

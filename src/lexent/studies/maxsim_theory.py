@@ -19,18 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.adapter import unit
 from lexent.encoders import Encoder
 from lexent.encoders.encoder import encode
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.pooling import unit
-from lexent.evaluation.progress import Progress, counter
+from lexent.evaluation.progress import counter
+from lexent.evaluation.vector_search import correlation, rank_correlation
 from lexent.lexicon import Lexicon
+from lexent.nan_safe import mean, shown
 from lexent.studies.analyses.table import Table
-from lexent.studies.nearest import correlation, rank_correlation
-from lexent.studies.rebuilt import coefficients
-from lexent.studies.sampling import sampled
+from lexent.studies.state_reconstruction import coefficients
 from lexent.types import Kind, RowCodes, States
-from lexent.undefined import mean, shown
 
 TEXTS = {"query": 30, "document": 60}
 """Texts whose tokens are compared."""
@@ -75,15 +74,11 @@ class Theory:
     within: float
     """The share of pairs within the bound; less than 1 would be an error of ours."""
     within_own: float
-    typical_bound: float
-    """With the medians of e, of lengths and of d: a guess, not a bound."""
-    within_typical: float
     correlation: float
     """Of <x, y> and <z_x, z_y>, over pairs."""
     maxsim: dict[str, Any]
     """Of queries and documents: pairs, tokens (of a query), distortion, bound (mean), within, scores (the standard
-    deviation of a query's dense scores), spearman of a query's documents by the two, and spearman_used: by states and
-    codes of length 1, as a search uses them."""
+    deviation of a query's dense scores) and spearman of a query's documents by the two."""
 
     def reading(self) -> str:
         """What the figures say, in a sentence."""
@@ -113,7 +108,6 @@ def tables(found: Sequence[Theory]) -> list[Table]:
         for what, observed, bound, within, alike in (
             ("two tokens", one.distortion, one.bound, one.within, one.correlation),
             ("two tokens, own bound", one.distortion, one.own_bound["mean"], one.within_own, None),
-            ("two tokens, medians", one.distortion, one.typical_bound, one.within_typical, None),
             ("MaxSim", maxsim["distortion"], maxsim["bound"], maxsim["within"], maxsim["spearman"]),
         ):
             cells = observed["mean"], observed["p95"], observed["largest"], bound, f"{within:.1%}"
@@ -135,7 +129,6 @@ def tables(found: Sequence[Theory]) -> list[Table]:
             "; ".join(
                 (
                     "own bound: of each pair's own lengths, errors and d",
-                    "medians: a guess, no bound",
                     "MaxSim: the bound times a query's tokens, with the d of the pairs that were drawn",
                     "alike: correlation of products, Spearman's of a query's documents",
                     *(f"k {one.k}: {one.reading()}" for one in found),
@@ -153,12 +146,11 @@ def theory(
     ks: Sequence[int],
     pairs: int = TOKEN_PAIRS,
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> list[Theory]:
     """The bound and what is observed, for each k, on tokens of some queries and of documents (judged ones first)."""
-    few = sampled(collection, documents=TEXTS["document"], queries=TEXTS["query"], seed=seed)
-    queries = _encoded(encoder, few.query_texts[: TEXTS["query"]], kind="query", progress=progress)
-    documents = _encoded(encoder, few.texts[: TEXTS["document"]], kind="document", progress=progress)
+    few = collection.sampled(documents=TEXTS["document"], queries=TEXTS["query"], seed=seed)
+    queries = _encoded(encoder, few.query_texts[: TEXTS["query"]], kind="query")
+    documents = _encoded(encoder, few.texts[: TEXTS["document"]], kind="document")
     if not len(queries.values) or not len(documents.values):  # nothing but empty texts
         return []
     coded = [lexicon.codes(states, k=max(ks)) for states in (queries, documents)]
@@ -198,9 +190,6 @@ def check(
     e_x, e_y = ours.errors[rows], theirs.errors[columns]
     own = ours.lengths[rows] * e_y + theirs.lengths[columns] * e_x + e_x * e_y
     own = own + delta * ours.norms[rows] * theirs.norms[columns]
-    median = float(np.median(errors))
-    typical = 2 * float(np.median(lengths)) * median + median**2
-    typical += float(np.median(delta)) * float(np.median(ours.norms) * np.median(theirs.norms))
     slack = 1e-4 * max(r * r, 1e-12)  # states are in 32 bits
     return Theory(
         lexicon=lexicon.name,
@@ -221,8 +210,6 @@ def check(
         own_bound=_spread(own),
         within=float((seen <= bound + slack).mean()),
         within_own=float((seen <= own + slack).mean()),
-        typical_bound=typical,
-        within_typical=float((seen <= typical + slack).mean()),
         correlation=correlation(products, coded),
         maxsim=_maxsim(ours, theirs, dense, sparse, bound=bound, slack=slack),
     )
@@ -234,7 +221,6 @@ class _Side:
 
     centred: NDArray[np.float32]  # [n, d_in]
     made: NDArray[np.float32]  # [n, d_in]
-    whole: NDArray[np.float32]  # [n, d_in], with the bias
     ids: NDArray[np.int32]  # [n, k]
     values: NDArray[np.float32]  # [n, k]: z, such that z D is `made`
     offsets: NDArray[np.int64]
@@ -252,20 +238,17 @@ class _Side:
         values = coefficients(lexicon, codes, lengths)
         centred = read - lexicon.sae.b_dec
         norms = (np.linalg.norm(each.astype(np.float64), axis=1) for each in (centred - made, centred, values))
-        return _Side(centred, made, read, codes.ids, values, codes.offsets, lexicon.token_size, *norms)
+        return _Side(centred, made, codes.ids, values, codes.offsets, lexicon.token_size, *norms)
 
-    def sparse(self, *, length_1: bool = False) -> Any:
+    def sparse(self) -> Any:
         from scipy.sparse import csr_matrix
 
         n, k = self.ids.shape
-        values = unit(self.values) if length_1 else self.values
-        return csr_matrix((values.ravel(), self.ids.ravel(), np.arange(0, n * k + 1, k)), shape=(n, self.size))
+        return csr_matrix((self.values.ravel(), self.ids.ravel(), np.arange(0, n * k + 1, k)), shape=(n, self.size))
 
 
-def _encoded(encoder: Encoder, texts: Sequence[str], *, kind: Kind, progress: Progress | None) -> States:
-    advance = counter(progress, "pairs of tokens", kind=kind, total=len(texts))
-    found = encode(encoder, texts, kind=kind)
-    advance(len(texts))
+def _encoded(encoder: Encoder, texts: Sequence[str], *, kind: Kind) -> States:
+    found = encode(encoder, texts, kind=kind, progress=counter("pairs of tokens", kind=kind, total=len(texts)))
     return States(found.values, np.unique(found.offsets))  # texts without tokens have no pairs
 
 
@@ -305,11 +288,7 @@ def _maxsim(
     ours: _Side, theirs: _Side, dense: NDArray[Any], sparse: NDArray[Any], *, bound: float, slack: float
 ) -> dict[str, Any]:
     counts = np.diff(ours.offsets)
-    used = np.asarray((ours.sparse(length_1=True) @ theirs.sparse(length_1=True).T).todense())
-    plain = unit(ours.whole) @ unit(theirs.whole).T
-    by_states, by_codes, by_used, by_plain = (
-        _summed(one, ours.offsets, theirs.offsets) for one in (dense, sparse, used, plain)
-    )
+    by_states, by_codes = (_summed(one, ours.offsets, theirs.offsets) for one in (dense, sparse))
     off = np.abs(by_states - by_codes)
     bounds = np.repeat((bound * counts)[:, None], off.shape[1], axis=1)
     return {
@@ -319,8 +298,7 @@ def _maxsim(
         "bound": float(bounds.mean()),
         "within": float((off <= bounds + slack * counts[:, None]).mean()),
         "scores": float(by_states.std(axis=1).mean()),
-        "spearman": _alike(by_states, by_codes),
-        "spearman_used": _alike(by_plain, by_used),
+        "spearman": mean(rank_correlation(*rows) for rows in zip(by_states, by_codes, strict=True)),
     }
 
 
@@ -328,11 +306,6 @@ def _summed(products: NDArray[Any], ours: NDArray[np.int64], theirs: NDArray[np.
     """float64[n_queries, n_documents]: MaxSim from the products of all tokens."""
     best = np.maximum.reduceat(products, theirs[:-1], axis=1).astype(np.float64)
     return np.add.reduceat(best, ours[:-1], axis=0)
-
-
-def _alike(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    """The mean rank correlation of rows; undefined where it is for all of them."""
-    return mean(rank_correlation(a, b) for a, b in zip(left, right, strict=True))
 
 
 def _spread(values: NDArray[Any]) -> Spread:

@@ -48,7 +48,7 @@ class ReadingOptions:
     lifted by the projector's pseudoinverse, as in the paper."""
 
 
-def explainer(collection: str, adapter: Path, *, split: str | None, models: options.Models, meter: Meter) -> Explainer:
+def explainer(collection: str, adapter: Path, *, split: str | None, models: options.Models) -> Explainer:
     """What reads an adapter's changes, on a collection."""
     from lexent.adapters import load
     from lexent.evaluation.collections import load as read
@@ -57,7 +57,7 @@ def explainer(collection: str, adapter: Path, *, split: str | None, models: opti
 
     encoder = Bench(encoder=models.encoder).encoder
     loaded = read(collection, split=split)
-    return Explainer(loaded, load(adapter), encoder=encoder, lexicon=models.lexicon, progress=meter.update)
+    return Explainer(loaded, load(adapter), encoder=encoder, lexicon=models.lexicon)
 
 
 def explain(
@@ -69,8 +69,10 @@ def explain(
     split: options.Split = None,
 ) -> Output:
     """Show what an adapter did to a query: which concepts it moved it towards and away from, and what came of it."""
-    with Meter() as meter:
-        found = explainer(collection, adapter, split=split, models=models, meter=meter).explain(
+    from lexent.evaluation.progress import listening
+
+    with Meter() as meter, listening(meter.update):
+        found = explainer(collection, adapter, split=split, models=models).explain(
             options.checked_query(query),
             by=options.names_of(reading.by),
             document=reading.document,
@@ -135,8 +137,10 @@ def deletion(
     split: options.Split = None,
 ) -> Output:
     """Take the named directions out of each query's change, and compare with random ones, and with a shorter change."""
-    with Meter() as meter:
-        reader = explainer(collection, adapter, split=split, models=models, meter=meter)
+    from lexent.evaluation.progress import listening
+
+    with Meter() as meter, listening(meter.update):
+        reader = explainer(collection, adapter, split=split, models=models)
         found = [
             reader.deletion(by=name, queries=queries, names=names, draws=draws, seed=seed)
             for name in options.names_of(by)
@@ -148,9 +152,8 @@ def deletion(
 
 
 def _deletion_lines(found: list[Deletion]) -> Iterator[Line]:
-    from lexent.cli.studies import p_value
     from lexent.cli.views import table
-    from lexent.undefined import shown
+    from lexent.nan_safe import p_text, shown
 
     labels = {"whole": "nothing", "named": "the named", "random": "random ones", "shrunk": "length alone"}
     for each in found:
@@ -163,7 +166,7 @@ def _deletion_lines(found: list[Deletion]) -> Iterator[Line]:
                 shown(each.margin[name], ".4f"),
                 shown(each.lost[name], ".0%"),
                 shown(each.ndcg[name], ".4f"),
-                p_value(p_values.get(name)),
+                p_text(p_values.get(name)),
             ]
             for name in each.margin
         ]

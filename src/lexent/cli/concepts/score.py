@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -134,7 +134,7 @@ def score(
         from lexent.studies.naming.worksheets import score as scored
 
         outcomes = [outcome for one in worksheets.answers for outcome in scored(one, key=worksheets.key)]
-        return Output({"outcomes": [outcome.to_dict() for outcome in outcomes]}, _outcomes(outcomes))
+        return Output({"outcomes": [asdict(outcome) for outcome in outcomes]}, _outcomes(outcomes))
     texts = tested.texts
     if not texts:
         raise InputError("no texts were given; name a file or folder: lexent concepts score TEXTS")
@@ -274,15 +274,15 @@ def _lines(report: Report) -> Iterator[Line]:
 
 
 def _outcomes(found: Iterable[Outcome]) -> Iterator[Line]:
-    from lexent.cli.studies import p_value
     from lexent.cli.views import table
+    from lexent.nan_safe import p_text
 
     head = ["task", "judge", "group", "n", "result", "95 %", "control", "p", "chance", "unanswered"]
     rows = []
     for one in found:
         row = [one.task, one.judge, one.group] if one.group == "all" else ["", "", one.group]
         row += [f"{one.n:,}", f"{one.value:.3f}", f"{one.low:.3f}-{one.high:.3f}"]
-        row += ["" if one.control is None else f"{one.control:.3f}", p_value(one.p), f"{one.chance:.2f}"]
+        row += ["" if one.control is None else f"{one.control:.3f}", p_text(one.p), f"{one.chance:.2f}"]
         rows.append([*row, str(one.unanswered or "")])
     yield from table(head, rows, left=3)
     yield ""

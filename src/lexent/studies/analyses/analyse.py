@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,16 @@ from lexent import recipes
 from lexent.errors import InputError, NotFoundError
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection, load
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.progress import Progress, reporting
 from lexent.evaluation.systems import BASELINES, Bench, EncoderLike, Latent, LexiconLike, System
 from lexent.evaluation.training_split import training_split, training_split_beside
 from lexent.recipes import Recipe
 from lexent.studies.analyses import settings
-from lexent.studies.analyses.categories import categories
-from lexent.studies.analyses.costs import costs
 from lexent.studies.analyses.mismatch import mismatch
-from lexent.studies.analyses.sweep import MEASURES
+from lexent.studies.analyses.settings import MEASURES, Settings, sweep
 from lexent.studies.analyses.table import Analysis
-from lexent.studies.analyses.zipf import zipf
+from lexent.studies.analyses.usage import costs
+from lexent.studies.analyses.vocabulary import categories, zipf
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +34,16 @@ class Subject:
     systems: tuple[Latent, ...]
     baselines: tuple[System, ...]
     measures: tuple[str, ...]
-    progress: Progress | None
 
-    def each(self, analysis: Callable[..., Analysis], **options: Any) -> list[Analysis]:
-        """An analysis of every recipe."""
-        given = {"measures": self.measures, "progress": self.progress, **options}
-        return [analysis(self.collection, system, **given) for system in self.systems]
+    def each(self, settings: Callable[[Latent], Settings]) -> list[Analysis]:
+        """A sweep of every recipe over its settings."""
+        common: Any = {"measures": self.measures}
+        return [sweep(self.collection, system, settings(system), **common) for system in self.systems]
 
     def together(self, analysis: Callable[..., Analysis]) -> list[Analysis]:
         """An analysis of all systems side by side."""
         systems = [*self.systems, *self.baselines]
-        return [analysis(self.collection, systems, measures=self.measures, progress=self.progress)]
+        return [analysis(self.collection, systems, measures=self.measures)]
 
 
 ANALYSES: dict[str, Callable[[Subject], list[Analysis]]] = {
@@ -53,12 +52,10 @@ ANALYSES: dict[str, Callable[[Subject], list[Analysis]]] = {
     "caps": lambda subject: subject.each(settings.caps),
     "idf": lambda subject: subject.each(settings.weightings),
     "prune": lambda subject: subject.each(settings.pruning),
-    "tuned": lambda subject: subject.each(settings.published, train=subject.train),
+    "tuned": lambda subject: subject.each(partial(settings.published, train=subject.train)),
     "k": lambda subject: subject.each(settings.ks),
-    "zipf": lambda subject: [zipf(subject.collection, subject.systems, progress=subject.progress)],
-    "categories": lambda subject: [
-        categories(subject.collection, system, progress=subject.progress) for system in subject.systems
-    ],
+    "zipf": lambda subject: [zipf(subject.collection, subject.systems)],
+    "categories": lambda subject: [categories(subject.collection, system) for system in subject.systems],
 }
 """By the names that `lexent analyse --what` takes."""
 
@@ -83,6 +80,7 @@ class Analyses:
         return {**head, "queries": self.queries, **found}
 
 
+@reporting
 def analyse(
     collection: str | Path | Collection,
     *,
@@ -110,7 +108,6 @@ def analyse(
         systems=tuple(bench.latent(each) for each in chosen),
         baselines=tuple(bench.system(name) for name in baselines),
         measures=wanted,
-        progress=progress,
     )
     parts = {name: ANALYSES[name](subject) for name in names}
     return Analyses(loaded.name, loaded.split, len(loaded.documents), len(loaded.queries), parts)

@@ -8,7 +8,6 @@ from typing import Any
 
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.progress import Progress
 from lexent.evaluation.runs import Run, ranked
 from lexent.evaluation.systems import Lexical, System
 from lexent.studies.analyses.table import Table
@@ -85,7 +84,6 @@ def mismatch(
     *,
     measures: str | Sequence[str] = ("nDCG@10", "R@100"),
     depths: Sequence[int] = DEPTHS,
-    progress: Progress | None = None,
 ) -> Mismatch:
     """Every system's measures on all queries, and on those for which BM25 misses every relevant document at a depth."""
     wanted, deepest = scoring.parse(measures), max(*depths, 1000)
@@ -93,12 +91,12 @@ def mismatch(
     found = reference.run(collection, depth=deepest)
     per_system: dict[str, scoring.Scores] = {}
     for system in systems:
-        run = found if system is reference else system.run(collection, depth=deepest, progress=progress)
+        run = found if system is reference else system.run(collection, depth=deepest)
         per_system[system.name] = scoring.score(collection.qrels, run, wanted)
     sets = []
     for depth in depths:
         missed = tuple(missed_queries(collection.qrels, found, depth))
-        values = {name: _means(scores, missed) for name, scores in per_system.items()} if missed else {}
+        values = {name: scores.among(missed).means for name, scores in per_system.items()} if missed else {}
         sets.append(MismatchSet(depth, missed, values))
     whole = {name: scores.means for name, scores in per_system.items()}
     return Mismatch(collection.name, collection.split, len(collection.queries), whole, tuple(sets))
@@ -113,10 +111,3 @@ def missed_queries(qrels: Mapping[str, Mapping[str, int]], run: Run, depth: int)
         if relevant and not relevant & first:
             missed.append(query)
     return missed
-
-
-def _means(scores: scoring.Scores, queries: Sequence[str]) -> dict[str, float]:
-    return {
-        measure: sum(values.get(query, 0.0) for query in queries) / len(queries)
-        for measure, values in scores.per_query.items()
-    }

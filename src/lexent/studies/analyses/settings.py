@@ -1,18 +1,24 @@
-"""Sweeps over the settings of a recipe: k, caps, idf and formula, pruning, and the papers' own settings."""
+"""Sweeps over the settings of a recipe (k, caps, idf and formula, pruning, the papers' own): quality and cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
-from lexent.evaluation import latent, tuning
+from lexent.evaluation import cached_vectors, tuning
+from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.progress import Progress
+from lexent.evaluation.progress import report
 from lexent.evaluation.systems import Latent
+from lexent.evaluation.trials import Trials
+from lexent.nan_safe import p_text, plain
 from lexent.recipes import IdfMode, Recipe
-from lexent.studies.analyses.sweep import MEASURES, Sweep, sweep
-from lexent.types import Kind
+from lexent.studies.analyses import usage
+from lexent.studies.analyses.table import Cell, Table
+from lexent.studies.analyses.usage import Usage
 
+MEASURES = ("nDCG@10", "R@100")
 CAPS: tuple[int | None, ...] = (8, 16, 24, 32, 48, 65, 96, 128, 256, None)
 SHARES = (0.0, 0.001, 0.01, 0.05)
 K_FACTORS = (0.25, 0.5, 1.0, 2.0)
@@ -47,18 +53,86 @@ CLSR: dict[int, dict[str, Any]] = {
 }
 """CL-SR's own by k, tuned by its authors for SimLM, whose activations are on another scale."""
 
-Measures = str | Sequence[str]
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Recipes to compare, by label."""
+
+    title: str
+    recipes: dict[str, Recipe]
+    reference: str
+    """The label to compare with, if it is one of them."""
+    note: str = ""
 
 
-def ks(
-    collection: Collection,
-    system: Latent,
-    *,
-    ks: Sequence[int] | None = None,
-    measures: Measures = MEASURES,
-    progress: Progress | None = None,
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One setting."""
+
+    label: str
+    recipe: Recipe
+    values: dict[str, float]
+    usage: Usage
+    p_value: float | None
+    """Paired t-test of the first measure against the reference; None for the reference itself."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
+        found = {"label": self.label, "values": self.values, **asdict(self.usage), "p_value": plain(self.p_value)}
+        return {**found, "recipe": self.recipe.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What changing one thing does."""
+
+    title: str
+    collection: str
+    split: str
+    system: str
+    reference: str | None
+    """The row that the others are compared with."""
+    rows: tuple[Row, ...]
+    note: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The values as JSON has them."""
+        head = {"title": self.title, "collection": self.collection, "split": self.split, "system": self.system}
+        return {**head, "reference": self.reference, "rows": [row.to_json() for row in self.rows]}
+
+    def tables(self) -> list[Table]:
+        """The results as tables."""
+        measures = list(self.rows[0].values) if self.rows else []
+        tested = ("p",) if self.reference is not None else ()
+        rows = []
+        for row in self.rows:
+            p: tuple[Cell, ...] = (p_text(row.p_value),) if tested else ()
+            rows.append((row.label, *row.values.values(), *p, *row.usage.cells))
+        against = f"p: paired t-test of {measures[0]} against {self.reference}" if tested and measures else ""
+        head = (self.system, *measures, *tested, *usage.HEAD)
+        return [Table(self.title, head, tuple(rows), "; ".join(filter(None, (self.note, against))))]
+
+
+def sweep(
+    collection: Collection, system: Latent, settings: Settings, *, measures: str | Sequence[str] = MEASURES
 ) -> Sweep:
-    """A lexicon used with each k, no document capped. Texts are encoded once for all of them.
+    """The system under every recipe. Texts are encoded once for all of them."""
+    trials = Trials(system, collection, measures=measures)
+    cached_vectors.prepare(collection, system.pipeline, settings.recipes.values())
+    found: dict[str, tuple[scoring.Scores, Usage]] = {}
+    for done, (label, recipe) in enumerate(settings.recipes.items(), 1):
+        found[label] = trials.scores(recipe), usage.of_concepts(trials.scorer(recipe), trials.queries(recipe))
+        report(f"{system.name}, {settings.title}", done, len(settings.recipes))
+    reference = settings.reference if settings.reference in found else None
+    rows = []
+    for label, (scores, used) in found.items():
+        p = scores.first_p(found[reference][0]) if reference is not None and label != reference else None
+        rows.append(Row(label, settings.recipes[label], scores.means, used, p))
+    return Sweep(settings.title, collection.name, collection.split, system.name, reference, tuple(rows), settings.note)
+
+
+def ks(system: Latent, ks: Sequence[int] | None = None) -> Settings:
+    """A lexicon used with each k, no document capped.
 
     The document length of a row is how many concepts a document has, its vocabulary how many are live.
     """
@@ -66,33 +140,21 @@ def ks(
     rungs = {k for k, _ in lexicon.sae.config.ladder if own / 8 <= k <= 2 * own}
     chosen = ks or sorted({*rungs, own} if rungs else {max(1, round(factor * own)) for factor in K_FACTORS})
     named = {f"k {k}": system.recipe.having(k=k, query_k=None, document_cap=None) for k in chosen}
-    sides: dict[Kind, list[str]] = {"document": collection.texts, "query": list(collection.queries.values())}
-    common: Any = {"recipes": list(named.values()), "lexicon": lexicon, "encoder": system.encoder, "progress": progress}
-    for kind, texts in sides.items():
-        latent.prepare(texts, kind=kind, **common)
-    title, note = f"latents a state, lexicon {lexicon.name}", "documents not capped"
-    return sweep(
-        collection, system, named, title=title, reference=f"k {own}", note=note, measures=measures, progress=progress
-    )
+    return Settings(f"latents a state, lexicon {lexicon.name}", named, f"k {own}", "documents not capped")
 
 
-def caps(
-    collection: Collection,
-    system: Latent,
-    *,
-    caps: Sequence[int | None] = CAPS,
-    measures: Measures = MEASURES,
-    progress: Progress | None = None,
-) -> Sweep:
-    """Quality against the most concepts that a document may keep."""
-    named = {"all" if cap is None else f"at most {cap}": system.recipe.having(document_cap=cap) for cap in caps}
-    title = "concepts a document keeps"
-    return sweep(collection, system, named, title=title, reference="all", measures=measures, progress=progress)
+def caps(system: Latent, caps: Sequence[int | None] = CAPS) -> Settings:
+    """The most concepts that a document may keep."""
+    return capped(system.recipe, "document_cap", caps, title="concepts a document keeps")
 
 
-def weightings(
-    collection: Collection, system: Latent, *, measures: Measures = MEASURES, progress: Progress | None = None
-) -> Sweep:
+def capped(recipe: Recipe, name: str, caps: Sequence[int | None], *, title: str) -> Settings:
+    """The setting of that name with each cap, against all that there is."""
+    named = {"all" if cap is None else f"at most {cap}": recipe.having(**{name: cap}) for cap in caps}
+    return Settings(title, named, "all")
+
+
+def weightings(system: Latent) -> Settings:
     """The recipe with each form of idf and without, beside plain products and counts of shared concepts."""
     own = system.recipe
     name = own.weighting.formula
@@ -106,34 +168,16 @@ def weightings(
     for label, recipe in settings:
         if recipe not in distinct.values():
             distinct[label] = recipe
-    title, reference, note = "idf and formula", f"{name}, idf {own.weighting.idf}", "dot and count leave k2 out"
-    return sweep(
-        collection, system, distinct, title=title, reference=reference, note=note, measures=measures, progress=progress
-    )
+    return Settings("idf and formula", distinct, f"{name}, idf {own.weighting.idf}", "dot and count leave k2 out")
 
 
-def pruning(
-    collection: Collection,
-    system: Latent,
-    *,
-    shares: Sequence[float] = SHARES,
-    measures: Measures = MEASURES,
-    progress: Progress | None = None,
-) -> Sweep:
+def pruning(system: Latent, shares: Sequence[float] = SHARES) -> Settings:
     """Queries that ignore the most frequent share of the collection's concepts."""
     named = {f"without {share:.1%}" if share else "all": system.recipe.having(prune=share) for share in shares}
-    title = "without the most frequent concepts"
-    return sweep(collection, system, named, title=title, reference="all", measures=measures, progress=progress)
+    return Settings("without the most frequent concepts", named, "all")
 
 
-def published(
-    collection: Collection,
-    system: Latent,
-    *,
-    train: Collection | None = None,
-    measures: Measures = MEASURES,
-    progress: Progress | None = None,
-) -> Sweep:
+def published(system: Latent, train: Collection | None = None) -> Settings:
     """The paper's own settings, ours, and those tuned on a train split; each by BM25 and by plain products.
 
     train: a split to tune on, never the one that is reported.
@@ -151,15 +195,12 @@ def published(
     }
     note = "no train split to tune on"
     if train is not None:
-        common: Any = {"lexicon": system.lexicon, "encoder": system.encoder, "progress": progress}
+        common: Any = {"lexicon": system.lexicon, "encoder": system.encoder}
         found = tuning.tune(train, recipe=own, split=train.split, queries=TUNED_ON, **common)
         settings["tuned"] = found.recipe
         changed = ", ".join(f"{name} {value}" for name, value in found.settings.items()) or "nothing changed"
         note = f"tuned on {train.name} ({train.split}): {changed}"
-    title = "untuned and tuned"
-    return sweep(
-        collection, system, settings, title=title, reference="ours", note=note, measures=measures, progress=progress
-    )
+    return Settings("untuned and tuned", settings, "ours", note)
 
 
 def paper_settings(recipe: Recipe) -> Recipe:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from lexent import undefined
+from lexent import nan_safe
 
 Cell: TypeAlias = str | int | float | None
 Column: TypeAlias = tuple[str, str | Callable[[Any], Cell]]
@@ -69,13 +69,8 @@ def measured(measures: Iterable[str], values: str = "values") -> list[Column]:
 def shown(cell: Cell) -> str:
     """Measures with four places, counts with commas; nothing where there is no value."""
     if cell is None or isinstance(cell, float):
-        return undefined.shown(cell, ".4f")
+        return nan_safe.shown(cell, ".4f")
     return f"{cell:,}" if isinstance(cell, int) else cell
-
-
-def p_text(p_value: float | None) -> str:
-    """A p-value as text; nothing where there is none."""
-    return "<0.001" if p_value is not None and p_value < 0.001 else undefined.shown(p_value, ".3f")
 
 
 def _cell(row: Any, what: str | Callable[[Any], Cell]) -> Cell:

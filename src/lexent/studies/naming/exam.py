@@ -13,6 +13,7 @@ from lexent.errors import InputError
 from lexent.evaluation import cache
 from lexent.evaluation.baselines import pooled_states
 from lexent.evaluation.collections import Collection
+from lexent.evaluation.progress import Progress, reporting
 from lexent.lexicon.activations import Activations, observe
 from lexent.lexicon.concepts import Concepts
 from lexent.lexicon.evidence import Spread, eligible, gather, is_held_out
@@ -94,7 +95,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The values as a dict, for JSON."""
-        return {**asdict(self), "outcomes": [outcome.to_dict() for outcome in self.outcomes]}
+        return asdict(self)
 
 
 def prepare(
@@ -169,26 +170,12 @@ def observed(
     return Activations(**cache.arrays(key, frozenset(names), make), n_texts=len(texts))
 
 
+@reporting
 def report(
-    exam: Exam,
-    judges: Sequence[Judge],
-    *,
-    likeness: Sequence[Likeness] = (),
-    progress: Callable[[str, int, int], None] | None = None,
+    exam: Exam, judges: Sequence[Judge], *, likeness: Sequence[Likeness] = (), progress: Progress | None = None
 ) -> Report:
     """Let every judge answer all questions. likeness: the judges that also say how near names are to each other."""
-    outcomes: list[Outcome] = []
-    for judge in judges:
-        done = 0
-
-        def advance(count: int, judge: Judge = judge) -> None:
-            nonlocal done
-            done += count
-            if progress is not None:
-                progress(judge.name, done, 2 * len(exam.pairs))
-
-        advance(0)
-        outcomes += grade(exam.pairs, judge, progress=advance)
+    outcomes = [outcome for judge in judges for outcome in grade(exam.pairs, judge)]
     lexicon = exam.lexicon
     distinct = uniqueness([concept.label for concept in lexicon.concepts], likeness)
     counts = exam.k, exam.texts, exam.concepts, exam.active

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.studies.naming.questions import Pair, Question, Task
-from lexent.undefined import paired_p
+from lexent.nan_safe import paired_p
+from lexent.studies.naming.questions import TASKS, Pair, Question, Task
 
 Scores = NDArray[np.float64]
 
@@ -27,9 +27,7 @@ class Judge(Protocol):
     def name(self) -> str:
         """The name of the judge in reports."""
 
-    def judge(
-        self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
-    ) -> list[Scores | None]:
+    def judge(self, questions: Sequence[Question]) -> list[Scores | None]:
         """None where there is no answer, which counts as wrong."""
         ...
 
@@ -55,29 +53,30 @@ class Outcome:
     """Of the difference, by a paired t-test over the questions."""
     unanswered: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """The values as a dict, for JSON."""
-        return asdict(self)
 
-
-def grade(pairs: Sequence[Pair], judge: Judge, *, progress: Callable[[int], None] | None = None) -> list[Outcome]:
+def grade(pairs: Sequence[Pair], judge: Judge) -> list[Outcome]:
     """The outcomes of all tasks among the questions: over all questions first, then by group."""
     questions = [question for pair in pairs for question in (pair.question, pair.control)]
-    answers = judge.judge(questions, progress=progress)
+    answers = judge.judge(questions)
     values = np.array([credit(question, answer) for question, answer in zip(questions, answers, strict=True)])
     missing = np.array([answer is None for answer in answers], dtype=bool)
     found = []
-    for task in dict.fromkeys(pair.question.task for pair in pairs):
-        own = np.array([place for place, pair in enumerate(pairs) if pair.question.task == task])
-        groups = np.array([pairs[place].question.group for place in own])
-        names = [str(name) for name in dict.fromkeys(groups.tolist()) if name]
-        for group in ("all", *(sorted(names) if len(names) > 1 else [])):
-            part = own if group == "all" else own[groups == group]
-            chance = float(np.mean([pairs[place].question.chance for place in part]))
-            own_values, control = values[2 * part], values[2 * part + 1]
-            unanswered = int(missing[2 * part].sum())
-            found.append(outcome(task, judge.name, group, own_values, chance, control=control, unanswered=unanswered))
+    for task, group, places in by_group([(pair.question.task, pair.question.group) for pair in pairs]):
+        part = np.array(places)
+        chance = float(np.mean([pairs[place].question.chance for place in places]))
+        own_values, control = values[2 * part], values[2 * part + 1]
+        unanswered = int(missing[2 * part].sum())
+        found.append(outcome(task, judge.name, group, own_values, chance, control=control, unanswered=unanswered))
     return found
+
+
+def by_group(questions: Sequence[tuple[Task, str]]) -> Iterator[tuple[Task, str, list[int]]]:
+    """Task, group and places: all questions of a task first, then those of each group where there are several."""
+    for task in TASKS:
+        own = [place for place, question in enumerate(questions) if question[0] == task]
+        groups = sorted({questions[place][1] for place in own} - {""})
+        for group in ("all", *(groups if len(groups) > 1 else [])) if own else ():
+            yield task, group, [place for place in own if group in ("all", questions[place][1])]
 
 
 def outcome(
@@ -149,10 +148,6 @@ class Uniqueness:
     nearest: dict[str, float]
     """By judge: the mean likeness of a name to the most similar other name, over those that were looked at."""
     looked_at: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """The values as a dict, for JSON."""
-        return asdict(self)
 
 
 def uniqueness(names: Sequence[str], judges: Sequence[Likeness], *, limit: int = 2000, seed: int = 0) -> Uniqueness:

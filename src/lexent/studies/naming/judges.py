@@ -15,8 +15,9 @@ from math import log, log1p, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.adapter import unit
 from lexent.encoders import Encoder
-from lexent.evaluation.pooling import unit
+from lexent.evaluation.progress import counter
 from lexent.function_words import FUNCTION_WORDS
 from lexent.studies.naming.grades import Scores
 from lexent.studies.naming.questions import Question
@@ -40,16 +41,13 @@ class _LikenessJudge:
     def prepare(self, texts: Sequence[str]) -> None:
         """Told all texts before the first question."""
 
-    def judge(
-        self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
-    ) -> list[Scores | None]:
+    def judge(self, questions: Sequence[Question]) -> list[Scores | None]:
         """Scores of the options of each question."""
         self.prepare([text for question in questions for text in _texts(question)])
-        found: list[Scores | None] = []
+        advance, found = counter(self.name, total=len(questions)), list[Scores | None]()
         for question in questions:
             found.append(_scores(question, self.alike))
-            if progress is not None:
-                progress(1)
+            advance(1)
         return found
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from lexent.evaluation.progress import counter
 from lexent.lexicon.answer_cache import Prompt, Replies, ask
 from lexent.lexicon.endpoint import Completion, Endpoint
 from lexent.studies.naming.grades import Scores
@@ -40,14 +41,13 @@ class ModelJudge:
         """The name of the judge in reports."""
         return self._endpoint.model
 
-    def judge(
-        self, questions: Sequence[Question], *, progress: Callable[[int], None] | None = None
-    ) -> list[Scores | None]:
+    def judge(self, questions: Sequence[Question]) -> list[Scores | None]:
         """Scores of the choices of each question; None where it was not answered."""
         every = [prompts(question) for question in questions]
         flat = [prompt for parts in every for prompt in parts]
         settings: dict[str, Any] = {"endpoint": self._endpoint, "replies": self._replies}
-        answers = iter(ask(flat, concurrency=self._concurrency, progress=progress, **settings))
+        advance = counter(self.name, total=len(flat))
+        answers = iter(ask(flat, concurrency=self._concurrency, progress=advance, **settings))
         return [
             scores(question, [next(answers) for _ in parts]) for question, parts in zip(questions, every, strict=True)
         ]

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from lexent.artifact import write_bytes, write_json
 from lexent.errors import InputError, MismatchError, NotFoundError
-from lexent.studies.naming.grades import Outcome, outcome
-from lexent.studies.naming.questions import Question, Task
+from lexent.studies.naming.grades import Outcome, by_group, outcome
+from lexent.studies.naming.questions import Question
 
 PAGE = "worksheet.html"
 
@@ -68,16 +68,11 @@ def score(answers: Path, *, key: Path | None = None) -> list[Outcome]:
         raise InputError(f"{answers} or {key} is damaged ({error}); export and fill in the page again") from error
     person = str(given.get("person") or answers.stem)[:40]
     found = []
-    for task in get_args(Task):
-        own = [place for place, question in enumerate(questions) if question[0] == task]
-        groups = sorted({questions[place][1] for place in own})
-        for group in ("all", *(groups if len(groups) > 1 else [])):
-            part = [place for place in own if group in ("all", questions[place][1])]
-            if part:
-                values = np.array([float(chosen.get(place, -1) in questions[place][2]) for place in part])
-                chance = float(np.mean([questions[place][3] for place in part]))
-                missing = sum(place not in chosen for place in part)
-                found.append(outcome(task, person, group, values, chance, unanswered=missing))
+    for task, group, places in by_group([(task, group) for task, group, _, _ in questions]):
+        values = np.array([float(chosen.get(place, -1) in questions[place][2]) for place in places])
+        chance = float(np.mean([questions[place][3] for place in places]))
+        missing = sum(place not in chosen for place in places)
+        found.append(outcome(task, person, group, values, chance, unanswered=missing))
     return found
 
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from lexent.adapters import AdapterConfig, TrainSettings
 from lexent.adapters.adapter import shapes
+from lexent.bounded_cache import BoundedCache
 from lexent.evaluation.adapting import train_adapter, train_collection
 from lexent.evaluation.comparison import compare
+from lexent.nan_safe import p_text, shown
 from lexent.studies.adapter_explanations import Explainer
-from lexent.studies.analyses.table import Column, Table, at, measured, p_text
+from lexent.studies.analyses.table import Column, Table, at, measured
 from lexent.studies.reproduction.retrieval import bars_of, part_table, score_table
 from lexent.studies.reproduction.section import Figure, Result, Section
 from lexent.studies.reproduction.study import Study
-from lexent.undefined import shown
 
 if TYPE_CHECKING:
     from lexent.evaluation.adapting import Training
@@ -41,25 +42,23 @@ SETTINGS: dict[str, Any] = {}
 """Of all training: what is not as usual."""
 
 
-_trained: dict[tuple[str, str, str], Training] = {}
+_trained: BoundedCache[tuple[str, str, str], Training] = BoundedCache(16)
 """By the study's texts, its encoder and the form: sections of one report share what was trained."""
 
 
 def _adapter(study: Study, settings: dict[str, Any] | None = None, **form: Any) -> Training:
     key = (study.content, study.encoder.fingerprint, repr((settings, form)))
-    if key not in _trained:
-        _trained[key] = train_adapter(
-            train_collection(study.source, measured=study.collection),
-            encoder=study.encoder,
-            settings=TrainSettings(**{**SETTINGS, **(settings or {})}),
-            progress=study.progress,
-            **form,
-        )
-    return _trained[key]
+    chosen = TrainSettings(**{**SETTINGS, **(settings or {})})
+
+    def train() -> Training:
+        source = train_collection(study.source, measured=study.collection)
+        return train_adapter(source, encoder=study.encoder, settings=chosen, **form)
+
+    return _trained.get_or_make(key, train)
 
 
 def _compared(study: Study, training: Training, **options: Any) -> Result:
-    common: Any = {"split": study.collection.split, "encoder": study.encoder, "progress": study.progress}
+    common: Any = {"split": study.collection.split, "encoder": study.encoder}
     return compare(study.source, training.adapter, **common, **options).to_json()
 
 
@@ -141,9 +140,7 @@ def _show_forms(result: Result) -> list[Table]:
 
 def _deletion(study: Study) -> Result:
     adapter = _adapter(study).adapter
-    explainer = Explainer(
-        study.collection, adapter, encoder=study.encoder, lexicon=study.bench.given, progress=study.progress
-    )
+    explainer = Explainer(study.collection, adapter, encoder=study.encoder, lexicon=study.bench.given)
     tables = [explainer.deletion(by=name, queries=study.sizes.queries).to_json() for name in ("concepts", "words")]
     texts = list(study.collection.queries.values())[:3]
     return {"tables": tables, "examples": [explainer.explain(text, k=1).to_json() for text in texts]}

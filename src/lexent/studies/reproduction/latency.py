@@ -14,7 +14,7 @@ from lexent.evaluation import measures as scoring
 from lexent.evaluation.lexical import WordIndex, words
 from lexent.studies.analyses.table import Table, measured
 from lexent.studies.reproduction import plots
-from lexent.studies.reproduction.counts import trials_of
+from lexent.studies.reproduction.binary_retrieval import trials_of
 from lexent.studies.reproduction.section import Figure, Result, Section
 from lexent.studies.reproduction.study import Study
 

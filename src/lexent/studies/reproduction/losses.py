@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lexent.evaluation import measures as scoring
+from lexent.evaluation.progress import report
 from lexent.evaluation.training_split import training_split_beside
 from lexent.lexicon import Concept, Concepts, Lexicon
 from lexent.lexicon.lexicon import LexiconInfo
-from lexent.studies.analyses.table import Column, Table, measured, p_text
+from lexent.nan_safe import p_text
+from lexent.studies.analyses.table import Column, Table, measured
 from lexent.studies.reproduction import plots
-from lexent.studies.reproduction.held import held
+from lexent.studies.reproduction.encoded_corpus import encoded_corpus
 from lexent.studies.reproduction.section import Figure, Result, Section, first_measure
 from lexent.studies.reproduction.study import Study
 from lexent.training.pair_sources import judged_pairs
@@ -88,8 +90,7 @@ def _trained(study: Study, pairs: Pairs, start: SparseAutoencoder, **losses: Any
     size = start.config.d_sae
     config = RetrievalConfig(**{**LIGHT, "d_sae": size, "k": start.config.k, "steps": study.sizes.steps, **losses})
     trainer = PairTrainer(study.encoder, pairs, config, tokens=start)
-    report = study.progress
-    last = trainer.run(progress=None if report is None else lambda now: report("training", now.step, study.sizes.steps))
+    last = trainer.run(progress=lambda now: report("training", now.step, study.sizes.steps))
     info = LexiconInfo(f"small-{size}", study.encoder.id, study.encoder.fingerprint, "tokens", match="maxsim")
     concepts = Concepts([Concept(latent, f"concept {latent}") for latent in range(size)])
     return Lexicon(trainer.result()[0], concepts, info), last
@@ -98,10 +99,10 @@ def _trained(study: Study, pairs: Pairs, start: SparseAutoencoder, **losses: Any
 def _compared(study: Study, runs: dict[str, tuple[int, dict[str, Any]]]) -> Result:
     """Lexicons on the documents that are held. runs: a name to the number of latents and the losses."""
     pairs, where = lessons(study)
-    documents = held(study)
+    documents = encoded_corpus(study)
     starts: dict[int, SparseAutoencoder] = {}
     rows: list[Result] = []
-    before: Any = None
+    before: scoring.Scores | None = None
     for name, (latents, losses) in runs.items():
         if latents not in starts:
             starts[latents] = _start(study, pairs, latents=latents)
@@ -109,9 +110,9 @@ def _compared(study: Study, runs: dict[str, tuple[int, dict[str, Any]]]) -> Resu
         recipe: Recipe = study.matches[0].recipe.having(k=lexicon.sae.config.k)
         scores = documents.searched(lexicon, recipe, study)[2]
         row = {"name": name, "values": scores.means, "latents": lexicon.token_size}
-        row["p"] = before and {each: scoring.p_value(scores.per_query[each], before[each]) for each in before}
+        row["p"] = before and scores.p_values(before)
         rows.append({**row, "fvu": last.fvu, "dead": last.dead, "accuracy": last.accuracy})
-        before = scores.per_query
+        before = scores
     return {
         "rows": rows,
         "pairs": len(pairs),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -15,15 +15,12 @@ from typing import Any
 
 from lexent.artifact import disk_errors, lexent_version
 from lexent.errors import InputError, LexentError, NotFoundError
+from lexent.evaluation.progress import Progress, listening
 from lexent.studies.analyses.table import Table
-from lexent.studies.reproduction.drawing import require_matplotlib
 from lexent.studies.reproduction.page import Part, page
-from lexent.studies.reproduction.papers import paper_of
+from lexent.studies.reproduction.plots import require_matplotlib
 from lexent.studies.reproduction.section import Section
-from lexent.studies.reproduction.study import Study
-
-Progress = Callable[[str, int, int], None]
-"""Called with a section's title, how many are done, and of how many."""
+from lexent.studies.reproduction.study import Study, paper_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +42,19 @@ def every_section(paper: str) -> tuple[Section, ...]:
     """The sections of a paper's report, in order."""
     from lexent.studies.reproduction import (
         adapting,
-        codes,
-        counts,
+        interpretability,
         latency,
         losses,
         retrieval,
         token_index,
         token_match,
     )
+    from lexent.studies.reproduction import binary_retrieval as binary
 
     first = ("quality", "limit", "fidelity", "faithfulness", "names")
     found = {
         section.name: section
-        for module in (counts, retrieval, codes, adapting, token_match, losses, token_index, latency)
+        for module in (binary, retrieval, interpretability, adapting, token_match, losses, token_index, latency)
         for section in module.SECTIONS
         if paper in section.papers
     }
@@ -143,7 +140,8 @@ def _result(section: Section, study: Study, work: Path) -> tuple[dict[str, Any] 
         pass
     start = perf_counter()
     try:
-        result = section.measure(study)
+        with listening(study.progress):
+            result = section.measure(study)
     except Exception as error:
         return None, _message(error), False
     made = {"key": key, "seconds": round(perf_counter() - start, 3), "result": json.loads(json.dumps(result))}

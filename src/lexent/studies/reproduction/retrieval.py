@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.overlap import RULE, parts_of, to_json, train_groups
+from lexent.evaluation.overlap import RULE, parts_of, train_groups
 from lexent.evaluation.systems import learns
 from lexent.evaluation.training_split import training_split_beside
+from lexent.nan_safe import p_text
 from lexent.studies.analyses.analyse import ANALYSES, Subject
-from lexent.studies.analyses.table import Cell, Table, p_text
+from lexent.studies.analyses.table import Cell, Table
 from lexent.studies.limit import limit
 from lexent.studies.reproduction import plots
 from lexent.studies.reproduction.section import Figure, Result, Section, analysed, kept_tables
@@ -29,7 +31,7 @@ def score_systems(study: Study, collection: Collection, measures: tuple[str, ...
     wanted, ranked = scoring.parse(measures), study.every
     found = {}
     for system in ranked:
-        run = system.run(collection, depth=1000, progress=study.progress)
+        run = system.run(collection, depth=1000)
         found[system.name] = scoring.score(collection.qrels, run, wanted)
     trained = [system.name for system in ranked if learns(system)]
     groups = train_groups(study.source, collection) if trained and collection is study.collection else {}
@@ -40,21 +42,14 @@ def score_systems(study: Study, collection: Collection, measures: tuple[str, ...
         "ours": [system.name for system in study.own],
         **values_and_p(found, "dense"),
         "trained": trained,
-        "parts": to_json(parts_of(groups, found, "dense")),
+        "parts": {name: asdict(part) for name, part in parts_of(groups, found, "dense").items()},
     }
 
 
 def values_and_p(found: dict[str, scoring.Scores], reference: str) -> Result:
     """The means of each system, and the p-values of all systems but the reference against it."""
-    against = found[reference].per_query
-    return {
-        "values": {name: scores.means for name, scores in found.items()},
-        "p_values": {
-            name: {measure: scoring.p_value(each, against[measure]) for measure, each in scores.per_query.items()}
-            for name, scores in found.items()
-            if name != reference
-        },
-    }
+    values = {name: scores.means for name, scores in found.items()}
+    return {"values": values, "p_values": scoring.p_values(found, reference)}
 
 
 def score_table(title: str, found: Result, *, note: str, share_of: str = "") -> Table:
@@ -121,7 +116,7 @@ def analysis(name: str, study: Study) -> Result:
     # Units that are counted and units that are weighed are the same.
     systems = study.systems[:1] if name == "zipf" and study.paper.name == "uhd" else study.systems
     beside = tuple(study.every[len(study.systems) :])
-    subject = Subject(study.collection, train, systems, beside, study.measures, study.progress)
+    subject = Subject(study.collection, train, systems, beside, study.measures)
     return analysed(ANALYSES[name](subject))
 
 

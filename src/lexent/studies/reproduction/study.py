@@ -1,10 +1,12 @@
-"""What is reproduced: a paper, a collection, and the systems that stand for the paper's."""
+"""What is reproduced: a paper with the tables that it reports (papers.toml), a collection, and systems."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +18,42 @@ from lexent.evaluation.baselines import DenseMaxSim
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.progress import Progress
 from lexent.evaluation.systems import BASELINES, Bench, EncoderLike, Latent, LexiconLike, System, TokenMatch
-from lexent.studies.reproduction.papers import Paper, paper_of
+from lexent.studies.analyses.table import Table
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """One paper: its recipes, what it measured on, and its tables by the section that they belong to."""
+
+    name: str
+    title: str
+    source: str
+    recipes: tuple[str, ...]
+    setting: str
+    """The encoder and the data of the paper's figures."""
+    tables: dict[str, tuple[Table, ...]]
+
+
+def _read() -> dict[str, Paper]:
+    found = tomllib.loads(resources.files(__package__).joinpath("papers.toml").read_text(encoding="utf-8"))
+    papers = {}
+    for name, values in found.items():
+        tables = {section: tuple(map(Table.from_json, several)) for section, several in values["tables"].items()}
+        papers[name] = Paper(**{**values, "name": name, "recipes": tuple(values["recipes"]), "tables": tables})
+    return papers
+
+
+PAPERS: dict[str, Paper] = _read()
+
+
+def paper_of(name: str) -> Paper:
+    """The paper of that name."""
+    if name not in PAPERS:
+        raise NotFoundError(f'no paper "{name}"; papers: {", ".join(PAPERS)}')
+    return PAPERS[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +127,10 @@ class Study:
             systems=tuple(each for each in own if isinstance(each, Latent)),
             others=() if chosen.name in ("ssr", "uhd") else tuple(_others(bench, chosen)),
             measures=measures,
-            content=_content(loaded),
+            content=cache.key({"qrels": loaded.qrels}, [*loaded.query_texts, *loaded.texts]),
             sizes=sizes or Sizes(),
             progress=progress,
-            matches=tuple(each for each in own if isinstance(each, TokenMatch) and _able(each)),
+            matches=tuple(each for each in own if isinstance(each, TokenMatch) and each.able),
         )
 
     @property
@@ -156,11 +190,6 @@ class Study:
         }
 
 
-def _content(collection: Collection) -> str:
-    texts = [*collection.queries.values(), *(document.content for document in collection.documents)]
-    return cache.key({"qrels": collection.qrels}, texts)
-
-
 def _others(bench: Bench, paper: Paper) -> list[Latent]:
     found = []
     for name in recipes.RECIPES:
@@ -170,11 +199,6 @@ def _others(bench: Bench, paper: Paper) -> list[Latent]:
             except (MismatchError, NotFoundError):  # no lexicon of that level for this encoder
                 continue
     return found
-
-
-def _able(system: TokenMatch) -> bool:
-    """Whether its lexicon has what the recipe codes: not every one has concepts of whole texts."""
-    return not system.recipe.whole or system.lexicon.whole is not None
 
 
 def _hash(system: Latent | TokenMatch) -> str:

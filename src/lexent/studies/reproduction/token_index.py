@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from lexent.evaluation import latent
-from lexent.pipeline import Pipeline
+from lexent.evaluation import cached_vectors
+from lexent.evaluation.systems import packed
 from lexent.search.modes import Fast, Mode
 from lexent.studies.analyses.table import Column, Table, measured
 from lexent.studies.reproduction import plots
-from lexent.studies.reproduction.held import packed, quality, speed
+from lexent.studies.reproduction.encoded_corpus import quality, speed
 from lexent.studies.reproduction.section import Figure, Result, Section, first_measure
 from lexent.studies.reproduction.study import Study
-from lexent.studies.sampling import sampled
 
 CANDIDATES = (2000, 500, 100, 30)
 """The paper's, and fewer for collections that are no larger than that."""
@@ -34,8 +33,8 @@ MAX_INDEXED_DOCUMENTS = 300
 
 def _modes(study: Study) -> Result:
     chosen, collection = study.matches[0], study.collection
-    found = chosen.scorer(collection, progress=study.progress)
-    queries = chosen.queries(collection, found.document_scorer, progress=study.progress)
+    found = chosen.scorer(collection)
+    queries = chosen.queries(collection, found.document_scorer)
     modes: dict[str, Mode] = {"exact": "exact"}
     modes |= {f"fast, {most:,} candidates": Fast(candidates=most) for most in CANDIDATES}
     best = found.top(queries, TIMED_HITS, mode="exact").positions.tolist()
@@ -77,13 +76,12 @@ def _show_modes(result: Result) -> list[Table]:
 
 def _growth(study: Study) -> Result:
     chosen, collection = study.matches[0], study.collection
-    pipeline = Pipeline(study.encoder, chosen.lexicon, chosen.recipe)
-    store = latent.token_codes(collection.texts, pipeline, progress=study.progress)
-    places = {document.id: at for at, document in enumerate(collection.documents)}
+    store = cached_vectors.token_codes(collection.texts, chosen.pipeline)
+    places = collection.positions
     rows = {}  # relevant documents are always there, so small shares may be alike
     for share in FRACTIONS:
         n = max(round(share * len(places)), 1)
-        some = sampled(collection, documents=n, seed=0, queries=len(collection.queries))
+        some = collection.sampled(documents=n, seed=0, queries=len(collection.queries))
         taken = store.take(np.array([places[document.id] for document in some.documents], np.int64))
         found = packed(taken, chosen.lexicon, chosen.recipe)
         queries = chosen.queries(some, found.document_scorer)
@@ -159,7 +157,7 @@ def _building(study: Study) -> Result:
 
     chosen = study.matches[0]
     most = min(study.sizes.tokens, MAX_INDEXED_DOCUMENTS)
-    documents = sampled(study.collection, documents=most, seed=0).documents[:most]
+    documents = study.collection.sampled(documents=most, seed=0).documents[:most]
     n_new = max(1, round(len(documents) / 100))
     texts = [document.content for document in documents]
     list(study.encoder.batches(texts[:1], kind="document"))  # loaded before it is timed

@@ -7,18 +7,17 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.adapter import unit
 from lexent.encoders.encoder import encode
 from lexent.evaluation import baselines
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.baselines import maxsim
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.pooling import unit
 from lexent.evaluation.runs import from_top
 from lexent.studies.analyses.table import Column, Table, measured
 from lexent.studies.maxsim_theory import tables, theory
-from lexent.studies.nearest import nearest
 from lexent.studies.reproduction import plots
-from lexent.studies.reproduction.held import Held, held, joined, quality, scorer, speed
+from lexent.studies.reproduction.encoded_corpus import EncodedCorpus, encoded_corpus, joined, quality, scorer, speed
 from lexent.studies.reproduction.retrieval import score_table, values_and_p
 from lexent.studies.reproduction.section import Figure, Result, Section, first_measure
 from lexent.studies.reproduction.study import Study
@@ -36,12 +35,12 @@ def _theory(study: Study) -> Result:
     chosen = study.matches[0]
     own = chosen.recipe.k
     ks = sorted({max(own // 4, 1), max(own // 2, 1), own})
-    found = theory(study.collection, chosen.lexicon, study.encoder, ks=ks, progress=study.progress)
+    found = theory(study.collection, chosen.lexicon, study.encoder, ks=ks)
     return {"rows": [asdict(one) for one in found], "tables": [asdict(table) for table in tables(found)]}
 
 
 def _ks(study: Study) -> Result:
-    chosen, documents, rows = study.matches[0], held(study), []
+    chosen, documents, rows = study.matches[0], encoded_corpus(study), []
     n = len(documents.collection.documents)
     for k in sorted((k for k in KS if k <= chosen.lexicon.token_size), reverse=True):  # the widest is coded, once
         found, queries, scores = documents.searched(chosen.lexicon, chosen.recipe.having(k=k), study)
@@ -70,11 +69,11 @@ def _show_ks(result: Result) -> list[Table | Figure]:
 
 
 def _long(study: Study) -> Result:
-    chosen, documents = study.matches[0], held(study)
+    chosen, documents = study.matches[0], encoded_corpus(study)
     groups = joined(documents.states.offsets, rows=LONG_DOCUMENT_TOKENS, seed=0)
     whole = _grouped(documents.collection, groups)
     rows, offsets = _regrouped(documents.states.offsets, groups)
-    short = documents.codes(chosen.lexicon, chosen.recipe.k, progress=study.progress)
+    short = documents.codes(chosen.lexicon, chosen.recipe.k)
     codes = RowCodes(short.ids[rows], short.values[rows], offsets)
     found = scorer(codes, chosen.lexicon, chosen.recipe)
     queries = chosen.queries(whole, found.document_scorer)
@@ -94,7 +93,7 @@ def _long(study: Study) -> Result:
 
 
 def _beside(
-    study: Study, documents: Held, whole: Collection, groups: list[NDArray[np.int64]]
+    study: Study, documents: EncodedCorpus, whole: Collection, groups: list[NDArray[np.int64]]
 ) -> dict[str, scoring.Scores]:
     """Others on the same long documents."""
     texts, wanted = list(whole.queries.values()), scoring.parse(list(study.measures))
@@ -108,15 +107,13 @@ def _beside(
     by_states = maxsim(query_states, documents.states)
     rows, offsets = _regrouped(documents.states.offsets, groups)
     states = States(documents.states.values[rows], offsets)
-    vectors = baselines.pooled(study.encoder, documents.collection.texts, kind="document", progress=study.progress)
-    queries = baselines.pooled(study.encoder, texts, kind="query", progress=study.progress)
+    vectors = baselines.pooled(study.encoder, documents.collection.texts, kind="document")
+    queries = baselines.pooled(study.encoder, texts, kind="query")
     means = unit(np.stack([vectors[group].mean(axis=0) for group in groups]))
-    positions, best = nearest(queries, [means], k=1001)
-    dense = from_top(whole, positions, scores=best, depth=1000)
     return {
         "dense-maxsim": scored(maxsim(query_states, states)),
         "dense-maxsim, best part": scored(np.stack([by_states[:, group].max(axis=1) for group in groups], axis=1)),
-        "dense, mean of parts": scoring.score(whole.qrels, dense, wanted),
+        "dense, mean of parts": scored(queries @ means.T),
         "dense, best part": scored(np.stack([(queries @ vectors[group].T).max(axis=1) for group in groups], axis=1)),
         "bm25": scoring.score(whole.qrels, baselines.bm25(whole, k=1000), wanted),
     }

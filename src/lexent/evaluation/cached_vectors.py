@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.encoders import Encoder
 from lexent.encoders.encoder import batches_with_whole
 from lexent.evaluation import cache
 from lexent.evaluation.baselines import pooled_states
-from lexent.evaluation.progress import Progress, counter
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.progress import counter
 from lexent.indexing.forward.tokens import TokenStore
-from lexent.lexicon import Lexicon
 from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
 from lexent.search.token_rows import TokenRows, of_text
@@ -26,50 +26,36 @@ STATES_PER_STEP = 4096
 """Pooled states that are coded at a time."""
 
 
-def represent(
-    texts: Sequence[str], pipeline: Pipeline, *, kind: Kind, progress: Progress | None = None
-) -> SparseVectors:
+def represent(texts: Sequence[str], pipeline: Pipeline, *, kind: Kind) -> SparseVectors:
     """Pooled vectors before the transform, from the cache where they are.
 
     The entry's name holds the recipe's settings up to pooling: k1, b, idf, power and caps may change without encoding
     anything again.
     """
-    encoder, lexicon, recipe = pipeline.encoder, pipeline.lexicon, pipeline.recipe
-    common: dict[str, Any] = {"kind": kind, "lexicon": lexicon, "encoder": encoder, "progress": progress}
-    found = cache.vectors(
-        _key(texts, pipeline, kind=kind), lambda: _represented(texts, recipes=[recipe], name=recipe.name, **common)[0]
-    )
-    return unit(found, buckets=lexicon.buckets) if recipe.unit else found
+    found = cache.vectors(_key(texts, pipeline, kind=kind), lambda: _represented(texts, [pipeline], kind=kind)[0])
+    return unit(found, buckets=pipeline.lexicon.buckets) if pipeline.recipe.unit else found
 
 
-def prepare(
-    texts: Sequence[str],
-    *,
-    kind: Kind,
-    recipes: Sequence[Recipe],
-    lexicon: Lexicon,
-    encoder: Encoder,
-    progress: Progress | None = None,
-) -> None:
-    """Fills the cache for several recipes that differ in coding and pooling; the texts are encoded once for all."""
-    given = {_key(texts, Pipeline(encoder, lexicon, each), kind=kind): each for each in recipes}
-    missing = {key: each for key, each in given.items() if not cache.has(key)}
-    if not missing:
-        return
-    common: dict[str, Any] = {"kind": kind, "lexicon": lexicon, "encoder": encoder, "progress": progress}
-    made = _represented(texts, recipes=list(missing.values()), name=lexicon.name, **common)
-    for key, vectors in zip(missing, made, strict=True):
-        cache.vectors(key, lambda vectors=vectors: vectors)  # type: ignore[misc]
+def prepare(collection: Collection, pipeline: Pipeline, recipes: Iterable[Recipe]) -> None:
+    """Fills the cache for several recipes that differ in coding and pooling; texts are encoded once for all of them."""
+    every = [replace(pipeline, recipe=recipe) for recipe in recipes]
+    sides: tuple[tuple[Kind, list[str]], ...] = (("document", collection.texts), ("query", collection.query_texts))
+    for kind, texts in sides:
+        missing = {key: one for one in every if not cache.has(key := _key(texts, one, kind=kind))}
+        if len(missing) > 1 and cache.limit() > 0:
+            made = _represented(texts, list(missing.values()), kind=kind)
+            for key, vectors in zip(missing, made, strict=True):
+                cache.vectors(key, partial(replace, vectors))
 
 
-def token_codes(texts: Sequence[str], pipeline: Pipeline, *, progress: Progress | None = None) -> TokenStore:
+def token_codes(texts: Sequence[str], pipeline: Pipeline) -> TokenStore:
     """The codes of documents' tokens, as an index keeps them, from the cache where they are."""
     lexicon, recipe = pipeline.lexicon, pipeline.recipe
     # Whole texts are coded wherever they can be: a query without a row for them passes them by.
     coding = recipe if lexicon.whole is None else recipe.having(whole=recipe.whole or 1.0)
 
     def make() -> cache.Arrays:
-        advance = counter(progress, recipe.name, kind="document", total=len(texts))
+        advance = counter(recipe.name, kind="document", total=len(texts))
         stores, order = replace(pipeline, recipe=coding).collect(
             texts, lambda batch: TokenStore.of(batch.codes, size=lexicon.size), kind="document", progress=advance
         )
@@ -80,14 +66,14 @@ def token_codes(texts: Sequence[str], pipeline: Pipeline, *, progress: Progress 
     return TokenStore(cache.arrays(key, frozenset(TokenStore.columns), make))
 
 
-def query_rows(texts: Sequence[str], pipeline: Pipeline, *, progress: Progress | None = None) -> list[TokenRows]:
+def query_rows(texts: Sequence[str], pipeline: Pipeline) -> list[TokenRows]:
     """The token rows of queries before idf. Their states come from the cache: queries are few and short."""
     import torch
 
     encoder, lexicon, recipe = pipeline.encoder, pipeline.lexicon, pipeline.recipe
 
     def make() -> cache.Arrays:
-        advance = counter(progress, recipe.name, kind="query", total=len(texts))
+        advance = counter(recipe.name, kind="query", total=len(texts))
         rows: list[NDArray[Any]] = [np.empty((0, encoder.dim), np.float32)] * len(texts)
         whole = np.empty((len(texts), encoder.dim), np.float32)
         for positions, states, pooled in batches_with_whole(encoder, texts, kind="query", specials=recipe.specials):
@@ -107,33 +93,26 @@ def query_rows(texts: Sequence[str], pipeline: Pipeline, *, progress: Progress |
     return [TokenRows.of(of_text(codes, text), recipe, size=lexicon.size) for text in range(len(texts))]
 
 
-def _represented(
-    texts: Sequence[str],
-    *,
-    kind: Kind,
-    recipes: Sequence[Recipe],
-    lexicon: Lexicon,
-    encoder: Encoder,
-    progress: Progress | None,
-    name: str,
-) -> list[SparseVectors]:
+def _represented(texts: Sequence[str], pipelines: Sequence[Pipeline], *, kind: Kind) -> list[SparseVectors]:
     """What `Pipeline.represent` gives for each of some recipes of one level, from one pass over the states."""
-    first = recipes[0]
-    lexicon.check(encoder, level=first.level)
-    widest = max(recipes, key=lambda recipe: recipe.k_for(kind))
-    alike = len({replace(recipe, k=widest.k, query_k=None) for recipe in recipes}) == 1
+    first, recipes = pipelines[0], [each.recipe for each in pipelines]
+    lexicon = first.lexicon
+    lexicon.check(first.encoder, level=first.recipe.level)
+    widest = max(pipelines, key=lambda each: each.recipe.k_for(kind))
+    alike = len({replace(recipe, k=widest.recipe.k, query_k=None) for recipe in recipes}) == 1
     sliced = len(recipes) > 1 and alike and lexicon.sae.config.architecture == "winners"
     parts: list[list[SparseVectors]] = [[] for _ in recipes]
     positions: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
-    for rows, states in _states(texts, kind=kind, recipe=first, encoder=encoder, progress=progress, name=name):
+    name = lexicon.name if len(recipes) > 1 else recipes[0].name
+    for rows, states in _states(texts, first, kind=kind, name=name):
         batch = [texts[row] for row in rows]
-        whole = Pipeline(encoder, lexicon, widest).code(batch, states, kind=kind) if sliced else None
-        for made, recipe in zip(parts, recipes, strict=True):
+        whole = widest.code(batch, states, kind=kind) if sliced else None
+        for made, each in zip(parts, pipelines, strict=True):
             if whole is not None:
-                codes = _strongest(whole, recipe.k_for(kind), buckets=lexicon.buckets)
+                codes = _strongest(whole, each.recipe.k_for(kind), buckets=lexicon.buckets)
             else:
-                codes = Pipeline(encoder, lexicon, recipe).code(batch, states, kind=kind)
-            made.append(pool(codes, size=lexicon.size, how=recipe.pool))
+                codes = each.code(batch, states, kind=kind)
+            made.append(pool(codes, size=lexicon.size, how=each.recipe.pool))
         positions.append(rows)
     order = np.argsort(np.concatenate(positions), kind="stable")
     return [SparseVectors.concatenate(made, size=lexicon.size).take(order) for made in parts]
@@ -146,18 +125,19 @@ def _strongest(codes: RowCodes, k: int, *, buckets: int) -> RowCodes:
 
 
 def _states(
-    texts: Sequence[str], *, kind: Kind, recipe: Recipe, encoder: Encoder, progress: Progress | None, name: str
+    texts: Sequence[str], pipeline: Pipeline, *, kind: Kind, name: str
 ) -> Iterator[tuple[NDArray[np.int64], States]]:
     """Positions and their states. Pooled ones are those that dense search uses too, so they come from the cache."""
+    encoder, recipe = pipeline.encoder, pipeline.recipe
     if recipe.level != "pooled":
-        advance = counter(progress, name, kind=kind, total=len(texts))
+        advance = counter(name, kind=kind, total=len(texts))
         for rows, states in encoder.batches(texts, kind=kind, level=recipe.level, specials=recipe.specials):
             yield rows, states
             advance(len(rows))
         return
     import torch
 
-    values = pooled_states(encoder, texts, kind=kind, progress=progress)
+    values = pooled_states(encoder, texts, kind=kind)
     for start in range(0, len(values), STATES_PER_STEP):
         part = values[start : start + STATES_PER_STEP]
         yield np.arange(start, start + len(part)), States(torch.from_numpy(part), np.arange(len(part) + 1))

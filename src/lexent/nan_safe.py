@@ -56,6 +56,11 @@ def shown(value: float | None, spec: str) -> str:
     return "undefined" if math.isnan(value) else format(value, spec)
 
 
+def p_text(p_value: float | None) -> str:
+    """A p-value in a table; nothing where there is none."""
+    return "<0.001" if p_value is not None and p_value < 0.001 else shown(p_value, ".3f")
+
+
 def plain(value: Any) -> Any:
     """The same value as JSON can hold it: what is not finite becomes None."""
     if isinstance(value, float):

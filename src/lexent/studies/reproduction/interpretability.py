@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from lexent.studies.analyses.table import Column, Table, at, p_text
+from lexent.nan_safe import p_text, shown
+from lexent.studies.analyses.table import Column, Table, at
 from lexent.studies.faithfulness import faithfulness
 from lexent.studies.fidelity import fidelity
 from lexent.studies.naming.judges import EmbeddingJudge, WordsJudge
 from lexent.studies.reproduction import plots
 from lexent.studies.reproduction.section import Figure, Result, Section
 from lexent.studies.reproduction.study import Study
-from lexent.undefined import shown
 
 KS = {"pooled": (32, 48, 64, 128), "tokens": (4, 8, 16)}
 """The papers' and around them."""
@@ -27,7 +27,6 @@ def _fidelity(study: Study) -> Result:
         encoder=study.encoder,
         measures=study.measures,
         sample=study.sizes.tokens,
-        progress=study.progress,
     )
     return {"report": found.to_json()}
 
@@ -79,7 +78,6 @@ def _faithfulness(study: Study) -> Result:
         encoder=study.encoder,
         queries=study.sizes.queries,
         draws=study.sizes.draws,
-        progress=study.progress,
     )
     return {"report": found.to_json()}
 
@@ -119,7 +117,7 @@ def _names(study: Study) -> Result:
     reports = []
     for lexicon in {system.lexicon.hash: system.lexicon for system in study.systems}.values():
         questions = exams.prepare(held, plan, lexicon=lexicon, encoder=study.encoder, collection=study.collection)
-        reports.append(exams.report(questions, [words, embedding], likeness=[words], progress=study.progress).to_dict())
+        reports.append(exams.report(questions, [words, embedding], likeness=[words]).to_dict())
     return {"texts": len(held), "documents": len(texts), "reports": reports}
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.adapter import unit
 from lexent.encoders import Encoder
-from lexent.evaluation.pooling import Pooling, cosines, unit, weights
-from lexent.evaluation.progress import Progress, counter
+from lexent.evaluation.pooling import Pooling, cosines, weights
+from lexent.evaluation.progress import counter
 from lexent.lexicon import Lexicon
+from lexent.nan_safe import UNDEFINED, ratio
 from lexent.types import Kind, RowCodes, States
-from lexent.undefined import UNDEFINED, ratio
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 EQUAL_STATES_SPREAD = 1e-10
@@ -73,13 +74,12 @@ class Tally:
 
 
 def pooled_blocks(
-    states: NDArray[np.float32], lexicon: Lexicon, *, k: int, tally: Tally | None, block: int
+    blocks: Iterable[NDArray[np.float32]], lexicon: Lexicon, *, k: int, tally: Tally | None = None
 ) -> Iterator[NDArray[np.float32]]:
-    """Pooled states rebuilt, at length 1, a block at a time and in order."""
+    """Blocks of pooled states rebuilt, at length 1."""
     import torch
 
-    for start in range(0, len(states), block):
-        rows = states[start : start + block]
+    for rows in blocks:
         codes = lexicon.codes(States(torch.from_numpy(rows), np.arange(len(rows) + 1)), k=k)
         yield unit(_decoded(lexicon, rows, codes, tally))
 
@@ -94,18 +94,11 @@ class Rebuilt:
 
 
 def token_rebuilt(
-    texts: Sequence[str],
-    *,
-    kind: Kind,
-    encoder: Encoder,
-    lexicon: Lexicon,
-    ks: Sequence[int],
-    pooling: Pooling | None,
-    progress: Progress | None = None,
+    texts: Sequence[str], *, kind: Kind, encoder: Encoder, lexicon: Lexicon, ks: Sequence[int], pooling: Pooling | None
 ) -> dict[int, Rebuilt]:
     """The token states of texts, encoded once, coded with each k and rebuilt."""
     made = {k: Rebuilt(Tally(lexicon.size), np.zeros((len(texts), encoder.dim), np.float32)) for k in ks}
-    advance = counter(progress, "token states", kind=kind, total=len(texts))
+    advance = counter("token states", kind=kind, total=len(texts))
     for positions, states in encoder.batches(texts, kind=kind, level="tokens"):
         rows = states.numpy()
         for k, codes in _codes(lexicon, states, ks).items():

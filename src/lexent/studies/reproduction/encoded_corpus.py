@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.adapters.adapter import unit
+from lexent.bounded_cache import BoundedCache
+from lexent.encoders.encoder import encode
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
-from lexent.evaluation.pooling import unit
-from lexent.evaluation.progress import Progress, counter
+from lexent.evaluation.progress import counter
 from lexent.evaluation.runs import from_top
-from lexent.evaluation.systems import TokenMatch
+from lexent.evaluation.systems import TokenMatch, packed
 from lexent.indexing.forward.tokens import TokenStore
-from lexent.indexing.segment import Segment
-from lexent.search.document_scorer import DocumentScorer
 from lexent.search.maxsim_scorer import MaxSimScorer
-from lexent.studies.sampling import sampled
 from lexent.types import RowCodes, States
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ DOCUMENTS_PER_STEP = 64
 
 
 @dataclass(frozen=True)
-class Held:
+class EncodedCorpus:
     """Documents and their token states."""
 
     collection: Collection
@@ -46,33 +45,25 @@ class Held:
     _coded: dict[str, RowCodes] = field(default_factory=dict)
 
     @staticmethod
-    def of(collection: Collection, encoder: Encoder, *, progress: Progress | None = None) -> Held:
+    def of(collection: Collection, encoder: Encoder) -> EncodedCorpus:
         """The token states of a collection, encoded once."""
-        import torch
+        advance = counter("token states", kind="document", total=len(collection.documents))
+        states = encode(encoder, collection.texts, kind="document", progress=advance)
+        return EncodedCorpus(collection, encoder, States(states.values.cpu(), states.offsets))
 
-        texts = collection.texts
-        parts: list[Any] = [torch.empty(0)] * len(texts)
-        advance = counter(progress, "token states", kind="document", total=len(texts))
-        for positions, states in encoder.batches(texts, kind="document"):
-            for row, position in enumerate(positions):
-                parts[position] = states.values[int(states.offsets[row]) : int(states.offsets[row + 1])].cpu()
-            advance(len(positions))
-        offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-        return Held(collection, encoder, States(torch.cat(parts), offsets))
-
-    def codes(self, lexicon: Lexicon, k: int, *, progress: Progress | None = None) -> RowCodes:
+    def codes(self, lexicon: Lexicon, k: int) -> RowCodes:
         """The k strongest latents of every token, as they are before they get the length 1."""
         found = self._coded.get(lexicon.hash)
         if found is None or found.ids.shape[1] < k:
             self._coded.clear()  # codes of one lexicon are large enough
-            found = self._coded[lexicon.hash] = self._code(lexicon, k, progress)
+            found = self._coded[lexicon.hash] = self._code(lexicon, k)
         # The strongest of a longer list are those of a shorter one.
         return RowCodes(found.ids[:, :k], found.values[:, :k], found.offsets)
 
-    def _code(self, lexicon: Lexicon, k: int, progress: Progress | None) -> RowCodes:
+    def _code(self, lexicon: Lexicon, k: int) -> RowCodes:
         parts = []
         offsets, n = self.states.offsets, len(self.collection.documents)
-        advance = counter(progress, lexicon.name, kind="document", total=n)
+        advance = counter(lexicon.name, kind="document", total=n)
         for first in range(0, n, DOCUMENTS_PER_STEP):
             last = min(first + DOCUMENTS_PER_STEP, n)
             rows = self.states.values[int(offsets[first]) : int(offsets[last])]
@@ -81,30 +72,23 @@ class Held:
         ids, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "values"))
         return RowCodes(ids, values, offsets)
 
-    def queries(self, lexicon: Lexicon, recipe: Recipe, scorer: MaxSimScorer) -> list[Query]:
-        """The coded queries of the collection."""
-        return TokenMatch(recipe, lexicon, self.encoder).queries(self.collection, scorer.document_scorer)
-
     def searched(
         self, lexicon: Lexicon, recipe: Recipe, study: Study
     ) -> tuple[MaxSimScorer, list[Query], scoring.Scores]:
         """The documents packed as codes of a lexicon, the queries, and the measures of searching them."""
-        found = scorer(self.codes(lexicon, recipe.k, progress=study.progress), lexicon, recipe)
-        queries = self.queries(lexicon, recipe, found)
+        found = scorer(self.codes(lexicon, recipe.k), lexicon, recipe)
+        queries = TokenMatch(recipe, lexicon, self.encoder).queries(self.collection, found.document_scorer)
         return found, queries, quality(found, queries, self.collection, measures=study.measures)
 
 
-def held(study: Study) -> Held:
+def encoded_corpus(study: Study) -> EncodedCorpus:
     """Documents of the study, judged ones first, as many as its sizes say. Sections of one report share them."""
-    part = sampled(study.collection, documents=study.sizes.tokens, seed=0)
+    part = study.collection.sampled(documents=study.sizes.tokens, seed=0)
     key = (study.content, study.encoder.fingerprint, study.sizes.tokens)
-    if key not in _held:
-        _held.clear()
-        _held[key] = Held.of(part, study.encoder, progress=study.progress)
-    return _held[key]
+    return _encoded.get_or_make(key, lambda: EncodedCorpus.of(part, study.encoder))
 
 
-_held: dict[tuple[str, str, int], Held] = {}
+_encoded: BoundedCache[tuple[str, str, int], EncodedCorpus] = BoundedCache(1)
 
 
 def scorer(codes: RowCodes, lexicon: Lexicon, recipe: Recipe) -> MaxSimScorer:
@@ -113,18 +97,12 @@ def scorer(codes: RowCodes, lexicon: Lexicon, recipe: Recipe) -> MaxSimScorer:
     return packed(TokenStore.of(rows, size=lexicon.size), lexicon, recipe)
 
 
-def packed(store: Any, lexicon: Lexicon, recipe: Recipe) -> MaxSimScorer:
-    """A MaxSim scorer over a token store."""
-    segment = Segment.pack(store.maxima(size=lexicon.size), size=lexicon.size, recipe=recipe)
-    return MaxSimScorer(DocumentScorer([segment], recipe, size=lexicon.size), [store])
-
-
 def quality(
     found: MaxSimScorer, queries: Sequence[Query], collection: Collection, *, measures: Sequence[str], mode: Mode = None
 ) -> scoring.Scores:
     """The measures of each query."""
     wanted = scoring.parse(list(measures))
-    depth = max(measure.params.get("cutoff") or 1000 for measure in wanted)
+    depth = scoring.depth(wanted)
     top = found.top(queries, depth + 1, mode=mode)
     run = from_top(collection, top.positions, scores=top.scores, depth=depth)
     return scoring.score(collection.qrels, run, wanted)

@@ -16,15 +16,13 @@ from lexent.evaluation.collections import Collection
 from lexent.evaluation.systems import Latent
 from lexent.evaluation.training_split import training_split_beside
 from lexent.evaluation.trials import Trials
-from lexent.studies.analyses import caps, ks
-from lexent.studies.analyses.settings import TUNED_ON
-from lexent.studies.analyses.sweep import Sweep, sweep
-from lexent.studies.analyses.table import Table, at, measured, p_text
+from lexent.nan_safe import p_text
+from lexent.studies.analyses.settings import TUNED_ON, Settings, capped, caps, ks, sweep
+from lexent.studies.analyses.table import Table, at, measured
 from lexent.studies.reproduction import plots
 from lexent.studies.reproduction.retrieval import score_systems, show_scores, show_sweep, sweep_figure
 from lexent.studies.reproduction.section import Figure, Result, Section, analysed, first_measure, kept_tables
 from lexent.studies.reproduction.study import Study
-from lexent.studies.sampling import sampled
 
 if TYPE_CHECKING:
     from lexent.lexicon import Lexicon
@@ -47,9 +45,8 @@ BIN_WIDTH, HIGHEST = 0.05, 3.0
 
 def _quality(study: Study) -> Result:
     found = score_systems(study, study.collection, study.measures)
-    own = {system.name: trials_of(study, system).scores(system.recipe).per_query for system in study.systems}
-    binary, real = own["uhd"], own["uhd-real"]
-    return {**found, "binary_p": {name: scoring.p_value(binary[name], real[name]) for name in binary}}
+    own = {system.name: trials_of(study, system).scores(system.recipe) for system in study.systems}
+    return {**found, "binary_p": own["uhd"].p_values(own["uhd-real"])}
 
 
 def _show_quality(result: Result) -> list[Table | Figure]:
@@ -63,9 +60,9 @@ def _show_quality(result: Result) -> list[Table | Figure]:
     return [*show_scores(result), compared]
 
 
-def trials_of(study: Study, system: Latent, collection: Collection | None = None) -> Trials:
+def trials_of(study: Study, system: Latent) -> Trials:
     """Trials of a system on the study's collection."""
-    return Trials(system, collection or study.collection, measures=study.measures, progress=study.progress)
+    return Trials(system, study.collection, measures=study.measures)
 
 
 # --- buckets -------------------------------------------------------------------------------------------------------
@@ -80,12 +77,7 @@ def _buckets(study: Study) -> Result:
 def train_split(study: Study) -> Collection | None:
     """Queries to learn weights from, never those that are measured; None where the collection has no train split."""
     found = training_split_beside(study.source, study.collection)
-    if found is None:
-        return None
-    names = list(found.queries)
-    kept = {names[place * len(names) // TUNED_ON] for place in range(TUNED_ON)} if len(names) > TUNED_ON else {*names}
-    queries = {name: text for name, text in found.queries.items() if name in kept}
-    return replace(found, queries=queries, qrels={name: found.qrels[name] for name in queries})
+    return found and found.with_queries(TUNED_ON)
 
 
 def _weighed(study: Study, system: Latent, train: Collection | None) -> Result:
@@ -108,7 +100,7 @@ def _weighed(study: Study, system: Latent, train: Collection | None) -> Result:
         "system": system.name,
         "note": note,
         "rows": [
-            {"label": label, "values": scores.means, "p": None if scores is alike else _p(scores, alike)}
+            {"label": label, "values": scores.means, "p": None if scores is alike else scores.first_p(alike)}
             for label, scores in found.items()
         ],
     }
@@ -122,7 +114,7 @@ def _learned(
     if train is None:
         return {}, "no train split to learn weights from"
     try:
-        learned = learn([(system, train)], progress=study.progress)
+        learned = learn([(system, train)])
     except InputError as error:  # too few queries
         return {}, str(error)
     fixed = ", ".join(f"{weight:g}" for weight in learned.fixed)
@@ -144,13 +136,7 @@ def _oracle(alone: Sequence[scoring.Scores]) -> scoring.Scores:
         }
         for measure in alone[0].per_query
     }
-    means = {measure: float(np.mean(list(values.values()))) for measure, values in each.items()}
-    return scoring.Scores(means=means, per_query=each)
-
-
-def _p(scores: scoring.Scores, other: scoring.Scores) -> float:
-    first = next(iter(scores.means))
-    return scoring.p_value(scores.per_query[first], other.per_query[first])
+    return scoring.Scores.of(each)
 
 
 def layers_of(lexicon: Lexicon) -> list[str]:
@@ -183,37 +169,32 @@ def _show_buckets(result: Result) -> list[Table | Figure]:
 
 
 def _ks(study: Study) -> Result:
-    part = sampled(study.collection, documents=study.sizes.tokens, seed=0)
+    part = study.collection.sampled(documents=study.sizes.tokens, seed=0)
     first = study.systems[0]
     most = first.lexicon.size // first.lexicon.buckets
-    chosen = sorted({k for k in KS if k <= most} | {min(first.recipe.k, most)})
-    common: Any = {"measures": study.measures, "progress": study.progress}
-    found = [ks(part, system, ks=chosen, **common) for system in study.systems]
-    found.append(_query_ks(study, first, part, most=min(first.recipe.k, most)))
+    own = min(first.recipe.k, most)
+    chosen = sorted({k for k in KS if k <= most} | {own})
+    common: Any = {"measures": study.measures}
+    found = [sweep(part, system, ks(system, chosen), **common) for system in study.systems]
+    # Documents as they are; the tokens of queries with fewer winners.
+    few = sorted({k for k in QUERY_KS if k <= own} | {own})
+    title = f"winners of a query's token; those of documents have {first.recipe.k}"
+    named = {f"k {k}": first.recipe.having(query_k=k) for k in few}
+    queries_alone = Settings(title, named, f"k {first.recipe.k_for('query')}")
+    found.append(sweep(part, replace(first, label=f"{first.name}, queries alone"), queries_alone, **common))
     return {**analysed(found), "documents": len(part.documents), "queries": len(part.queries)}
-
-
-def _query_ks(study: Study, system: Latent, part: Collection, *, most: int) -> Sweep:
-    """Documents as they are; the tokens of queries with fewer winners."""
-    named = {f"k {k}": system.recipe.having(query_k=k) for k in sorted({k for k in QUERY_KS if k <= most} | {most})}
-    title = f"winners of a query's token; those of documents have {system.recipe.k}"
-    common: Any = {"reference": f"k {system.recipe.k_for('query')}", "measures": study.measures}
-    alone = replace(system, label=f"{system.name}, queries alone")
-    return sweep(part, alone, named, title=title, progress=study.progress, **common)
 
 
 def _caps(study: Study) -> Result:
     parts = []
-    common: Any = {"measures": study.measures, "progress": study.progress}
+    common: Any = {"measures": study.measures}
     for system in study.systems:
         for k in dict.fromkeys((system.recipe.k, system.recipe.k_for("query"))):
-            named = {
-                "all" if cap is None else f"at most {cap}": system.recipe.having(query_cap=cap, query_k=k)
-                for cap in QUERY_CAPS
-            }
+            settings = capped(system.recipe.having(query_k=k), "query_cap", QUERY_CAPS, title="units a query keeps")
             called = replace(system, label=f"{system.name}, {k} a token")
-            parts.append(sweep(study.collection, called, named, title="units a query keeps", reference="all", **common))
-    parts.append(caps(study.collection, study.systems[0], caps=DOCUMENT_CAPS, **common))
+            parts.append(sweep(study.collection, called, settings, **common))
+    first = study.systems[0]
+    parts.append(sweep(study.collection, first, caps(first, DOCUMENT_CAPS), **common))
     return {"documents": len(study.collection.documents), **analysed(parts)}
 
 
@@ -232,7 +213,7 @@ def _values(study: Study) -> Result:
     sides: dict[str, Kind] = {"documents": "document", "queries": "query"}
     for name, kind in sides.items():
         texts = study.collection.texts if kind == "document" else list(study.collection.queries.values())
-        vectors = system.pooled(texts, kind=kind, progress=study.progress)
+        vectors = system.pooled(texts, kind=kind)
         owner = np.repeat(np.arange(len(vectors)), np.diff(vectors.offsets)) * system.lexicon.buckets
         found[name] = _spread(vectors.values, owner + vectors.ids // (vectors.size // system.lexicon.buckets))
     return {"parts": found, "k": system.recipe.k, "sample": min(SAMPLED_DOCUMENTS, len(study.collection.documents))}
