@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lexent.cli import feedbacks, options
+from lexent.cli import options, relevance_feedback
 from lexent.cli.console import command, say_next, show, show_json
 from lexent.cli.option_groups import Json, Settings
 
@@ -23,7 +23,7 @@ def explain(
     query: options.QueryText,
     document: Annotated[str, typer.Argument(metavar="DOC_ID", help="The document's id, as search shows it.")],
     steering: options.Steering,
-    feedback: Annotated[Settings, feedbacks.DOCUMENTS],
+    feedback: Annotated[Settings, relevance_feedback.DOCUMENTS],
     models: options.IndexModels,
     json: Json = False,
 ) -> None:
@@ -36,7 +36,7 @@ def explain(
     from lexent.engine import Index
     from lexent.explain import why
 
-    learned = feedbacks.learning_of(feedback)
+    learned = relevance_feedback.learning_of(feedback)
     with Index.open(path, **vars(models)) as index:
         found = why(index, options.checked_query(query), document, steer=steering.factors(), **learned)
         tokens = _tokens(index, found)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lexent.cli import feedbacks, options
+from lexent.cli import options, relevance_feedback
 from lexent.cli.console import command, say_next, show, show_json
 from lexent.cli.filters import Filtering, filter_of
 from lexent.cli.fuse import WordFusion, weights_of
@@ -48,7 +48,7 @@ def search(
     filtering: Filtering,
     fast: Annotated[Settings, FAST],
     fusion: WordFusion,
-    feedback: Annotated[Settings, feedbacks.DOCUMENTS],
+    feedback: Annotated[Settings, relevance_feedback.DOCUMENTS],
     models: options.IndexModels,
     json: Json = False,
 ) -> None:
@@ -65,7 +65,7 @@ def search(
     if fast and shown.mode != "fast":
         raise InputError("--candidates and --coarse are settings of the fast mode; add --mode fast")
     requested: dict[str, Any] = {"k": shown.k, "steer": steer, "filter": where, "idf_of_subset": filtering.subset_idf}
-    requested |= feedbacks.learning_of(feedback)
+    requested |= relevance_feedback.learning_of(feedback)
     text = options.checked_query(query)
     with Index.open(path, **vars(models)) as index:
         if sides:

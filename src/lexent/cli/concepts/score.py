@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from lexent.cli import models, options
+from lexent.cli.concepts.lexicon_source import lexicon_and_encoder
 from lexent.cli.console import Output, command, say
 from lexent.cli.option_groups import option_group
 from lexent.cli.progress import Meter
-from lexent.cli.subjects import subject_of
 from lexent.cli.train.app import texts_of
 from lexent.errors import InputError
 
@@ -166,7 +166,7 @@ def _exams(
     found = []
     with Meter() as meter:
         for source in tested.lexicon or [default_for()]:
-            lexicon, encoder = subject_of(source, encoder=tested.encoder)
+            lexicon, encoder = lexicon_and_encoder(source, encoder=tested.encoder)
             both = (lexicon, exams.before_labelling(lexicon)) if before else (lexicon,)
             for k in tested.sae_k or (None,):
                 coding = f"coding, {Path(source).name}{f', k = {k}' if k else ''}"
