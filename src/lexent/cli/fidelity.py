@@ -22,10 +22,10 @@ class Rebuilding:
     """What is rebuilt, and how it is measured."""
 
     lexicon: options.Name = None
-    """Lexicons, by folder or shipped name; several with commas. All shipped ones where not given."""
+    """Lexicons, by folder or shipped name; several with commas. [default: all shipped ones]"""
     k: Annotated[str, typer.Option("--sae-k")] = ""
-    """Concepts a state is coded with, several with commas; "" for a quarter, a half and all of what each lexicon was
-    trained with."""
+    """Concepts a state is coded with, several with commas. [default: a quarter, a half and all of what each lexicon
+    was trained with]"""
     measures: str = "nDCG@10,R@100"
     """Names of ir_measures with commas, such as nDCG@10,R@100."""
     split: options.Split = None

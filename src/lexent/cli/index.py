@@ -21,7 +21,7 @@ class Target:
     source: Annotated[Path, typer.Argument(metavar="SOURCE")]
     """What to index: .jsonl, .csv, .tsv, .parquet, a folder of .txt or .md files, or a BEIR folder."""
     out: Annotated[Path | None, typer.Option("-o", metavar="DIR")] = None
-    """The index's folder; the source's name + .lexent if not given."""
+    """The index's folder. [default: the source's name + .lexent]"""
     recipe: options.RecipeName = "latent-terms"
     extras: Annotated[str, typer.Option("--with", metavar="NAMES")] = ""
     """Keep more, to compare with other ways to search: dense (the encoder's vectors), lexical, or both."""

@@ -23,7 +23,7 @@ EncoderName = Annotated[
     typer.Option(
         "--encoder",
         metavar="NAME_OR_DIR",
-        help="A sentence-transformers id or a local folder; the embedded all-MiniLM-L6-v2 where not given.",
+        help="A sentence-transformers id or a local folder. [default: the embedded all-MiniLM-L6-v2]",
     ),
 ]
 IndexPath = Annotated[Path, typer.Argument(metavar="DIR", help="The index: a folder that `lexent index` made.")]
@@ -46,15 +46,15 @@ CollectionName = Annotated[
 Split = Annotated[
     str | None,
     typer.Option(
-        help="The judgements to use, such as test, dev or train. Default: those that an ir_datasets id names, else "
-        "test.",
+        help="The judgements to use, such as test, dev or train. [default: those that an ir_datasets id names, else "
+        "test]",
     ),
 ]
 TrainSplit = Annotated[
     str | None,
     typer.Option(
-        help="The judgements to learn from, such as train or dev; a test split is refused. Default: those that an "
-        "ir_datasets id names, else train.",
+        help="The judgements to learn from, such as train or dev; a test split is refused. [default: those that an "
+        "ir_datasets id names, else train]",
     ),
 ]
 Texts = Annotated[int, typer.Option("--sample", min=10, help="Look at this many texts at most, drawn evenly from all.")]
@@ -87,7 +87,7 @@ class Models:
 
     encoder: EncoderName = None
     lexicon: Name = None
-    """A lexicon's folder, or the name of a shipped one; the shipped default where not given."""
+    """A lexicon's folder, or the name of a shipped one. [default: the shipped one of the encoder]"""
 
 
 @option_group

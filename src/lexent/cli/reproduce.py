@@ -10,12 +10,12 @@ import typer
 
 from lexent.cli import options
 from lexent.cli.console import command, say, show, show_json
-from lexent.cli.option_groups import Json, Settings, option_group, values_group, with_option_groups
+from lexent.cli.option_groups import Json, Settings, option_group, settings_group, with_option_groups
 from lexent.cli.progress import Meter
 
 PRINTED = ("imrnns", "ssr", "uhd")
 """Papers whose tables are printed, beside the page."""
-SIZES = values_group("studies/reproduction/study.py", "Sizes", panel="Sizes", flags={"tokens": "--sample"})
+SIZES = settings_group("studies/reproduction/study.py", "Sizes", panel="Sizes", flags={"tokens": "--sample"})
 
 
 @option_group
@@ -42,7 +42,7 @@ def reproduce(
         typer.Option(
             metavar="REPORT",
             help="The page to write, such as report.html; report.json stands beside it, and report.work keeps each "
-            "section as soon as it is done, so that a killed run goes on. PAPER-COLLECTION.html where not given.",
+            "section as soon as it is done, so that a killed run goes on. [default: PAPER-COLLECTION.html]",
         ),
     ] = None,
     json: Json = False,

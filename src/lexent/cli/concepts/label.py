@@ -23,7 +23,7 @@ class EvidenceOptions:
     """Which concepts are named, and from how many examples."""
 
     limit: Annotated[int | None, typer.Option("-n", min=1)] = None
-    """Name this many concepts, drawn at random; all where not given."""
+    """Name this many concepts, drawn at random. [default: all]"""
     examples: Annotated[int, typer.Option(min=1)] = 20
     """Active texts that the model is shown of a concept."""
     least: Annotated[int, typer.Option(min=1)] = 5
