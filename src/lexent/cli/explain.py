@@ -34,11 +34,10 @@ def explain(
     above it have more of.
     """
     from lexent.engine import Index
-    from lexent.explain import why
 
     learned = relevance_feedback.learning_of(feedback)
     with Index.open(path, **vars(models)) as index:
-        found = why(index, options.checked_query(query), document, steer=steering.factors(), **learned)
+        found = index.explain(options.checked_query(query), document, steer=steering.factors(), **learned)
         tokens = _tokens(index, found)
         if json:
             show_json({**found.to_dict(), "tokens": [_json(part) for part in tokens]})
