@@ -85,6 +85,7 @@ def _lines(report: Report) -> Iterator[Line]:
     from lexent.cli import studies
     from lexent.cli.views import table
     from lexent.evaluation.overlap import Part
+    from lexent.studies.analyses.table import p_text
 
     missing = f", {report.missing:,} judged documents missing" if report.missing else ""
     size = f"{report.documents:,} documents, {report.queries:,} queries{missing}"
@@ -107,6 +108,6 @@ def _lines(report: Report) -> Iterator[Line]:
         for system, gains in report.gains.items():
             rows.append([system])
             for gain in (gains[measure] for measure in measures):
-                rows[-1] += [f"{gain.difference:+.4f}", studies.p_value(gain.p), gain.against]
+                rows[-1] += [f"{gain.difference:+.4f}", p_text(gain.p), gain.against]
         yield ""
         yield from table(head, rows)

@@ -54,7 +54,7 @@ def reproduce(
     latents, modes, growth, index; of uhd: quality, buckets, k, caps, prune, zipf, speed, values. The tables of the last
     three papers are printed too. One that fails stands in the report with its error, and the exit code says so.
     """
-    from lexent.cli.views import table
+    from lexent.cli.studies import table_lines
     from lexent.evaluation import measures as scoring
     from lexent.studies.reproduction import Sizes, Study
     from lexent.studies.reproduction import reproduce as make
@@ -86,8 +86,7 @@ def reproduce(
         show_json({**values, "kept": list(found.kept), "failed": found.failed})
     else:
         if paper in PRINTED:
-            for each in found.tables:
-                show(each.title, "", *table(list(each.head), each.text()), *([each.note] if each.note else []), "")
+            show(*table_lines(found.tables), "")
         show(f"{found.page}: {len(made) - len(found.failed)} sections; {found.data}")
         if found.kept:
             say(f"kept from before: {', '.join(found.kept)}")

@@ -86,12 +86,12 @@ def tune(trials: Trials, models: options.Models, results: Results) -> Output:
 
 def _predict(trials: Trials, models: options.Models, out: Path) -> Output:
     from lexent.artifact import check_target
-    from lexent.cli.studies import p_value
     from lexent.cli.views import table
     from lexent.evaluation import tuning
     from lexent.evaluation.training_split import to_measure
     from lexent.lexicon import load
     from lexent.recipes import get
+    from lexent.studies.analyses.table import p_text
 
     check_target(out, kind="lexicon", overwrite=False)
     whole = load(models.lexicon, recipe=get(trials.recipe))
@@ -102,7 +102,7 @@ def _predict(trials: Trials, models: options.Models, out: Path) -> Output:
     if found.predictor is not None:
         whole.weighing(found.predictor).save(out)
     rows = [[name, f"{value:.4f}"] for name, value in found.values.items()]
-    gain = f"gain {found.values['predicted'] - found.values['fixed']:+.4f}, p {p_value(found.p_value)}"
+    gain = f"gain {found.values['predicted'] - found.values['fixed']:+.4f}, p {p_text(found.p_value)}"
     fixed = ",".join(f"{weight:g}" for weight in found.fixed)
     weights = f"queries gain nothing by weights of their own; fixed ones: --buckets {fixed}"
     place = to_measure(trials.collections[0])
@@ -148,8 +148,8 @@ def _shown(value: object) -> str:
 
 
 def _lines(found: Tuned, rows: int) -> Iterator[Line]:
-    from lexent.cli.studies import p_value
     from lexent.cli.views import table
+    from lexent.studies.analyses.table import p_text
 
     names = list(found.over)
     best = [
@@ -160,7 +160,7 @@ def _lines(found: Tuned, rows: int) -> Iterator[Line]:
     yield ""
     for name, (before, value) in found.collections.items():
         yield f"{name}: {before:.4f} -> {value:.4f}"
-    gain = f"gain {found.value - found.before:+.4f}, p {p_value(found.p_value)} (paired t-test over the same queries)"
+    gain = f"gain {found.value - found.before:+.4f}, p {p_text(found.p_value)} (paired t-test over the same queries)"
     yield f"{len(found.trials):,} settings tried; {gain}"
     settings = " ".join(flags(found.settings))
     yield f"settings: {settings}" if settings else f"nothing gains on the settings of {found.start.name}"

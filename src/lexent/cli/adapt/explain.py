@@ -148,8 +148,8 @@ def deletion(
 
 
 def _deletion_lines(found: list[Deletion]) -> Iterator[Line]:
-    from lexent.cli.studies import p_value
     from lexent.cli.views import table
+    from lexent.studies.analyses.table import p_text
     from lexent.undefined import shown
 
     labels = {"whole": "nothing", "named": "the named", "random": "random ones", "shrunk": "length alone"}
@@ -163,7 +163,7 @@ def _deletion_lines(found: list[Deletion]) -> Iterator[Line]:
                 shown(each.margin[name], ".4f"),
                 shown(each.lost[name], ".0%"),
                 shown(each.ndcg[name], ".4f"),
-                p_value(p_values.get(name)),
+                p_text(p_values.get(name)),
             ]
             for name in each.margin
         ]

@@ -81,8 +81,8 @@ def train(
 
 
 def _lines(found: Training) -> Iterator[Line]:
-    from lexent.cli.studies import p_value
     from lexent.cli.views import table
+    from lexent.studies.analyses.table import p_text
 
     yield from (
         f"{found.collection} ({found.split}): {found.queries:,} queries, {found.held_out:,} of them held out",
@@ -92,7 +92,7 @@ def _lines(found: Training) -> Iterator[Line]:
     rows = [[name, *(f"{value:.4f}" for value in values.values())] for name, values in means.items()]
     yield from table(["held-out train queries", *found.base], rows)
     yield ""
-    yield f"p {p_value(found.p_value)}: paired one-sided t-test over them; the passes were chosen on others"
+    yield f"p {p_text(found.p_value)}: paired one-sided t-test over them; the passes were chosen on others"
     new = found.new_documents
     yield (
         f"of {new['queries']:,.0f} whose documents were no training query's answer: "

@@ -261,15 +261,15 @@ def _lines(report: Report) -> Iterator[Line]:
 
 
 def _outcomes(found: Iterable[Outcome]) -> Iterator[Line]:
-    from lexent.cli.studies import p_value
     from lexent.cli.views import table
+    from lexent.studies.analyses.table import p_text
 
     head = ["task", "judge", "group", "n", "result", "95 %", "control", "p", "chance", "unanswered"]
     rows = []
     for one in found:
         row = [one.task, one.judge, one.group] if one.group == "all" else ["", "", one.group]
         row += [f"{one.n:,}", f"{one.value:.3f}", f"{one.low:.3f}-{one.high:.3f}"]
-        row += ["" if one.control is None else f"{one.control:.3f}", p_value(one.p), f"{one.chance:.2f}"]
+        row += ["" if one.control is None else f"{one.control:.3f}", p_text(one.p), f"{one.chance:.2f}"]
         rows.append([*row, str(one.unanswered or "")])
     yield from table(head, rows, left=3)
     yield ""
