@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lexent.cli import options, relevance_feedback
-from lexent.cli.console import command, say_next, show, show_json
-from lexent.cli.option_groups import Json, Settings
+from lexent.cli.console import Output, command
+from lexent.cli.option_groups import Settings
 
 if TYPE_CHECKING:
+    from lexent.cli.console import Line
     from lexent.engine import Index
     from lexent.explain import Attribution, ConceptTokens, RankExplanation
 
@@ -25,8 +27,7 @@ def explain(
     steering: options.Steering,
     feedback: Annotated[Settings, relevance_feedback.DOCUMENTS],
     models: options.IndexModels,
-    json: Json = False,
-) -> None:
+) -> Iterator[Output]:
     """Say why a document is not ranked higher.
 
     Shows its exact rank, what its score is the sum of, which words raised its strongest concepts (or, where the recipe
@@ -39,15 +40,13 @@ def explain(
     with Index.open(path, **vars(models)) as index:
         found = index.explain(options.checked_query(query), document, steer=steering.factors(), **learned)
         tokens = _tokens(index, found)
-        if json:
-            show_json({**found.to_dict(), "tokens": [_json(part) for part in tokens]})
-            return
-        _show(found, tokens)
         if found.best is not None:
-            say_next(command("lexent", "explain", path, query, found.best.id))
-        elif found.explanation.contributions:
-            concept = found.explanation.contributions[0].concept
-            say_next(command("lexent", "concepts", "show", concept, "--index", path))
+            following = [command("lexent", "explain", path, query, found.best.id)]
+        else:
+            strongest = found.explanation.contributions[:1]
+            following = [command("lexent", "concepts", "show", one.concept, "--index", path) for one in strongest]
+        data = {**found.to_dict(), "tokens": [_json(part) for part in tokens]}
+        yield Output(data, _lines(found, tokens), following)
 
 
 def _tokens(index: Index, found: RankExplanation) -> list[ConceptTokens]:
@@ -74,40 +73,38 @@ def _json(tokens: ConceptTokens) -> dict[str, Any]:
     }
 
 
-def _show(found: RankExplanation, tokens: list[ConceptTokens]) -> None:
+def _lines(found: RankExplanation, tokens: list[ConceptTokens]) -> Iterator[Line]:
     from rich.text import Text
 
     from lexent.cli import views
 
+    def heading(text: str) -> Iterator[Line]:
+        yield from ("", Text(text, style="dim"))
+
     place = f"rank {found.rank} of {found.found:,}" if found.rank else "not found: it shares no concept with the query"
-    title = views.titled(found.id, found.title)
-    show(
-        Text.assemble(("query     ", "dim"), (found.query, "bold")),
-        views.cut(Text.assemble(("document  ", "dim"), (title, "bold"))),
-        Text.assemble(("place     ", "dim"), f"{place}, score {found.score:.2f}"),
-    )
+    yield Text.assemble(("query     ", "dim"), (found.query, "bold"))
+    yield views.cut(Text.assemble(("document  ", "dim"), (views.titled(found.id, found.title), "bold")))
+    yield Text.assemble(("place     ", "dim"), f"{place}, score {found.score:.2f}")
     if found.explanation.contributions:
-        show("", Text("its score is the sum of", style="dim"))
-        show(*views.contributions(found.explanation.top(views.FULL), products=True))
+        yield from heading("its score is the sum of")
+        yield from views.contributions(found.explanation.top(views.FULL), products=True)
     if found.alignment is not None:
-        show("", Text("token by token (in the query > in the document)", style="dim"))
-        show(*views.alignment(found.alignment))
+        yield from heading("token by token (in the query > in the document)")
+        yield from views.alignment(found.alignment)
     if tokens:
-        show("", Text("words that raised them (in the query > in the document)", style="dim"))
-        for part in tokens:
-            name = Text.assemble((f"{views.MARGIN}#{part.query.concept} ", "dim"), part.query.label, "  ")
-            name.append(f"{_words(part.query)} > {_words(part.document)}", style="yellow")
-            show(views.cut(name))
+        yield from heading("words that raised them (in the query > in the document)")
+    for part in tokens:
+        name = Text.assemble((f"{views.MARGIN}#{part.query.concept} ", "dim"), part.query.label, "  ")
+        yield views.cut(name.append(f"{_words(part.query)} > {_words(part.document)}", style="yellow"))
     if found.missing:
-        show("", Text("concepts of the query that it lacks", style="dim"))
-        for concept in found.missing[: views.FULL]:
-            label = Text.assemble(views.MARGIN, f"{concept.weight:6.2f}  ", (f"#{concept.id} ", "dim"), concept.label)
-            show(views.cut(label))
-        if len(found.missing) > views.FULL:
-            show(Text(f"{views.MARGIN}{'':6}  and {len(found.missing) - views.FULL} more", style="dim"))
-    others = dict.fromkeys(other for other in (found.above, found.best) if other is not None)
-    for other in others:
-        show("", Text("above it, and what that one has more of (-: less)", style="dim"), *views.comparison(other))
+        yield from heading("concepts of the query that it lacks")
+    for concept in found.missing[: views.FULL]:
+        yield views.cut(Text.assemble(views.MARGIN, f"{concept.weight:6.2f}  ", views.name(concept.id, concept.label)))
+    if len(found.missing) > views.FULL:
+        yield Text(f"{views.MARGIN}{'':6}  and {len(found.missing) - views.FULL} more", style="dim")
+    for other in dict.fromkeys(other for other in (found.above, found.best) if other is not None):
+        yield from heading("above it, and what that one has more of (-: less)")
+        yield from views.comparison(other)
 
 
 def _words(part: Attribution) -> str:

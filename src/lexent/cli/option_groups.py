@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
@@ -183,12 +183,13 @@ def _names(option: Any) -> tuple[str, ...]:
 def with_option_groups(command: Callable[..., Any]) -> Callable[..., None]:
     """The command as Typer reads it: with the options of its groups in the place of each group.
 
-    A command that returns an Output has the option --json, and its output is printed.
+    A command that returns an Output, or yields one while what it reads is open, has the option --json, and its output
+    is printed.
     """
     groups: dict[str, OptionGroup] = {}
     parameters: list[inspect.Parameter] = []
     signature = inspect.signature(command, eval_str=True)
-    prints = signature.return_annotation in (Output, Output | None)
+    prints = signature.return_annotation in (Output, Output | None, Iterator[Output])
     for parameter in signature.parameters.values():
         group = _group_of(parameter.annotation)
         if group is None:
@@ -205,8 +206,8 @@ def with_option_groups(command: Callable[..., Any]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         json = given.pop("json") if prints else False
         values = {name: group.collect(_split(group, given, pop=True)) for name, group in groups.items()}
-        output = command(**given, **values)
-        if output is not None:
+        found = command(**given, **values)
+        for output in [found] if isinstance(found, Output) else found or ():
             output.print(json=json)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

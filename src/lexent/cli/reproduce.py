@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from lexent.cli import options
-from lexent.cli.console import command, say, show, show_json
-from lexent.cli.option_groups import Json, Settings, option_group, settings_group, with_option_groups
+from lexent.cli.console import Output, command
+from lexent.cli.option_groups import Settings, option_group, settings_group, with_option_groups
 from lexent.cli.progress import Meter
 
 PRINTED = ("imrnns", "ssr", "uhd")
@@ -45,8 +45,7 @@ def reproduce(
             "section as soon as it is done, so that a killed run goes on. [default: PAPER-COLLECTION.html]",
         ),
     ] = None,
-    json: Json = False,
-) -> None:
+) -> Output:
     """Make a paper's analyses on a collection, and write one page with tables and plots.
 
     Sections: quality, limit (latent-terms only), fidelity, faithfulness, names, mismatch, cost, caps, idf, k, tuned,
@@ -81,19 +80,17 @@ def reproduce(
             command=typed,
             progress=lambda title, done, total: meter.update("sections", done, total, title),
         )
-    if json:
-        values = {"page": str(found.page), "data": str(found.data), "sections": list(found.sections)}
-        show_json({**values, "kept": list(found.kept), "failed": found.failed})
-    else:
-        if paper in PRINTED:
-            show(*table_lines(found.tables), "")
-        show(f"{found.page}: {len(made) - len(found.failed)} sections; {found.data}")
-        if found.kept:
-            say(f"kept from before: {', '.join(found.kept)}")
-        for name, error in found.failed.items():
-            say(f"failed   {name}: {error}")
-    if found.failed:
-        raise typer.Exit(1)
+    values = {"page": str(found.page), "data": str(found.data), "sections": list(found.sections)}
+    kept = [f"kept from before: {', '.join(found.kept)}"] if found.kept else []
+    return Output(
+        {**values, "kept": list(found.kept), "failed": found.failed},
+        [
+            *(table_lines(found.tables) if paper in PRINTED else ()),
+            f"{found.page}: {len(made) - len(found.failed)} sections; {found.data}",
+        ],
+        notes=[*kept, *(f"failed   {name}: {error}" for name, error in found.failed.items())],
+        failed=bool(found.failed),
+    )
 
 
 def _typed(paper: str, collection: str, out: Path, given: dict[str, object]) -> str:

@@ -60,7 +60,7 @@ def start(
     # oneDNN keeps what it compiled for the last 1,024 shapes of batches, and here those vary in length. It reads this
     # when torch is first used, so it is set now.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
-    from lexent.server.run import address, listen, run
+    from lexent.server.app import address, listen, run
     from lexent.server.settings import Keys, Limits
     from lexent.server.settings import Settings as ServerSettings
 
