@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from lexent.cli.adapt.app import adapt
-from lexent.cli.change import add, compact, delete, retune
 from lexent.cli.concepts.app import concepts
 from lexent.cli.demo import demo
 from lexent.cli.doctor import doctor
@@ -15,7 +14,7 @@ from lexent.cli.eval import evaluate
 from lexent.cli.explain import explain
 from lexent.cli.failures import Verbs, end_at_second_interrupt
 from lexent.cli.fuse import fuse
-from lexent.cli.index import index
+from lexent.cli.index import add, compact, delete, index, retune
 from lexent.cli.info import info, verify
 from lexent.cli.option_groups import add_commands, command_group
 from lexent.cli.reproduce import reproduce

@@ -51,17 +51,16 @@ def explain(
 
 def _tokens(index: Index, found: RankExplanation) -> list[ConceptTokens]:
     """The words behind the strongest concepts; none for recipes that do not encode tokens."""
-    from lexent.explain import ConceptTokens, attribute
+    from lexent.explain import ConceptTokens
+    from lexent.explain.attribution import code_texts
 
     if index.recipe.level != "tokens" or found.alignment is not None:  # an alignment says more
         return []
-    text = index.document(found.id).content
     pipeline = index.searcher.pipeline
+    query = code_texts(pipeline, [found.query], kind="query")[0]
+    document = code_texts(pipeline, [index.document(found.id).content], kind="document")[0]
     return [
-        ConceptTokens(
-            query=attribute(found.query, part.concept, kind="query", pipeline=pipeline),
-            document=attribute(text, part.concept, kind="document", pipeline=pipeline),
-        )
+        ConceptTokens(query.attribution(part.concept, part.label), document.attribution(part.concept, part.label))
         for part in found.explanation.contributions[:SHOWN_WORDS]
     ]
 

@@ -68,11 +68,15 @@ class TextBody(Body):
     query: Annotated[str, Field(min_length=1)]
     """What to search for, in plain words."""
 
-    def searcher(self, served: ServedIndex, settings: dict[str, Any] | None = None) -> Searcher:
-        """The searcher of an index that answers it, by other recipe settings; a query that is too long is refused."""
+    def recipe_settings(self) -> dict[str, Any]:
+        """Recipe settings to search by instead of the index's own."""
+        return {}
+
+    def searcher(self, served: ServedIndex) -> Searcher:
+        """The searcher of an index that answers it; a query that is too long is refused."""
         if len(self.query) > served.limits.query:
             raise InputError(f"the query has {len(self.query):,} characters; allowed: at most {served.limits.query:,}")
-        return served.searcher(settings)
+        return served.searcher(self.recipe_settings())
 
 
 class QueryBody(TextBody):
@@ -91,11 +95,10 @@ class QueryBody(TextBody):
     unlike: Ids
     """Ids of documents to learn against."""
 
-    def searcher(self, served: ServedIndex, settings: dict[str, Any] | None = None) -> Searcher:
-        """The searcher of an index that answers it, by the body's settings."""
+    def recipe_settings(self) -> dict[str, Any]:
+        """Those that the body gives; a recipe has tuples where JSON has lists."""
         given = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
-        tuples = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-        return super().searcher(served, {**tuples, **(settings or {})})
+        return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
 
     @property
     def weighing(self) -> dict[str, Any]:
