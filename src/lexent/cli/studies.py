@@ -82,7 +82,7 @@ def fidelity(collection: options.CollectionName, chosen: Rebuilding) -> Output:
     from lexent.studies.fidelity import fidelity as measure
 
     lexicons = options.names_of(chosen.lexicon) if chosen.lexicon else None
-    sizes = options.numbers_of(chosen.k, "--sae-k")
+    sizes = options.numbers_of(int, "--sae-k", "32,64,128", chosen.k)
     with Meter() as meter:
         given = {**vars(chosen), "lexicon": lexicons, "k": sizes}
         report = measure(collection, **given, progress=meter.update)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from lexent.cli.console import say
 from lexent.cli.option_groups import Settings, changes_of, option_group, settings_group
-from lexent.cli.options import names_of
+from lexent.cli.options import names_of, numbers_of
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,13 +66,6 @@ class UhdRun:
     """Train all buckets at once on one copy of the encoder, not one after the other on one each."""
 
 
-def _layers(given: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(name) for name in names_of(given))
-    except ValueError as error:
-        raise InputError(f'layers are "{given}"; allowed: integers with commas between: 4,6') from error
-
-
 PAIRS = changes_of(PairSources) + settings_group(
     *_RETRIEVAL, ("steps", "epochs", "hard", "encoder_lr", "temperature"), panel=_PAIRS_PANEL
 )
@@ -101,7 +95,7 @@ UHD = changes_of(UhdRun) + settings_group(
         "it. [default: 16]"
     },
     more_help={"layers": "Several with commas between."},
-    convert={"layers": _layers, "rank": lambda rank: None if rank < 0 else rank},
+    convert={"layers": partial(numbers_of, int, "--layers", "4,6"), "rank": lambda rank: None if rank < 0 else rank},
 )
 """Settings of winners in buckets."""
 RUN_OPTIONS = {*changes_of(PairSources).flags, "start", "joint"}
