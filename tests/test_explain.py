@@ -113,6 +113,7 @@ def test_an_index_explains_as_the_command_line_does(index: Index) -> None:
 def test_results_print_as_a_ranked_list(index: Index) -> None:
     found = index.search("yeast dough", k=3)
     assert repr(found) == "Results('yeast dough', 3 hits)"
+    assert repr(index.search("yeast dough", k=1)) == "Results('yeast dough', 1 hit)"
     lines = str(found).splitlines()
     assert lines[0] == '"yeast dough": 3 hits'
     assert len(lines) == 7, "a line for each hit, and one for its strongest concepts"

@@ -160,10 +160,13 @@ class Ranked(Sequence[T]):
     hits: tuple[T, ...]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.query!r}, {len(self.hits):,} hits)"
+        return f"{type(self).__name__}({self.query!r}, {self._count()})"
 
     def __str__(self) -> str:
-        return "\n".join([f'"{self.query}": {len(self.hits):,} hits', *map(str, self.hits)])
+        return "\n".join([f'"{self.query}": {self._count()}', *map(str, self.hits)])
+
+    def _count(self) -> str:
+        return "1 hit" if len(self.hits) == 1 else f"{len(self.hits):,} hits"
 
     def __len__(self) -> int:
         return len(self.hits)
