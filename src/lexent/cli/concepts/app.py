@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -103,15 +103,17 @@ def find(
         found = lexicon.find(text, limit=limit)
         counts = _counts(opened)
     rows = [_row(concept, counts) for concept in found]
-    lines: Iterable[Line] = _table(found, counts)
-    following: list[object] = ["show", found[0].id] if found else ["list"]
-    if not found:
-        close = " ".join(lexicon.concepts.close_words(text))
-        hint = f'; did you mean "{close}"?' if close else ""
-        lines = [f'no concept of the lexicon {lexicon.name} has "{text}" in its name{hint}']
-        following = ["find", close] if close else following
     data = {"lexicon": lexicon.name, "query": text, "concepts": rows}
-    return Output(data, lines, [command("lexent", "concepts", *following, *source.words())])
+    if found:
+        return Output(
+            data, _table(found, counts), [command("lexent", "concepts", "show", found[0].id, *source.words())]
+        )
+    close = " ".join(lexicon.concepts.close_words(text))
+    hint = f'; did you mean "{close}"?' if close else ""
+    line = f'no concept of the lexicon {lexicon.name} has "{text}" in its name{hint}'
+    if close:
+        return Output(data, [line], [command("lexent", "concepts", "find", close, *source.words())])
+    return Output(data, [line], [command("lexent", "concepts", "list", *source.words())])
 
 
 def show_concept(
