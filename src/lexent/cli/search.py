@@ -79,14 +79,14 @@ def search(
             yield Output(data, _fused_lines(fused, full=shown.explain, filtered=filtered))
             return
         found = index.search(text, mode=Fast(**fast) if fast else cast("Mode", shown.mode), **requested)
-        again = partial(command, "lexent", "search", path)
         if found.hits:
             steps = [command("lexent", "explain", path, query, found.hits[-1].id)]
             strongest = found.concepts[0].label.split(" · ")[0]
-            steps += [] if steer else [again(query, "--boost", f"{strongest}=2")]
-            steps += [] if shown.explain else [again(query, "--explain")]
+            steps += [] if steer else [command("lexent", "search", path, query, "--boost", f"{strongest}=2")]
+            steps += [] if shown.explain else [command("lexent", "search", path, query, "--explain")]
         else:
-            steps = [again(query if filtered else "other words"), command("lexent", "info", path)]
+            other = query if filtered else "other words"
+            steps = [command("lexent", "search", path, other), command("lexent", "info", path)]
         data = partial(found.to_dict, contributions=shown.contributions)
         yield Output(data, _lines(found, full=shown.explain, filtered=filtered), steps)
 
