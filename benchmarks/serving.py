@@ -78,7 +78,7 @@ def reported(found: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def serving(path: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """`lexent serve` in a process of its own, ready."""
-    from lexent.server.run import listen
+    from lexent.server.app import listen
 
     with listen("127.0.0.1", 0, others=False) as free:
         port = free.getsockname()[1]

@@ -14,8 +14,7 @@ import uvicorn
 
 import small
 from lexent.encoders import TinyEncoder
-from lexent.server.app import make
-from lexent.server.run import listen
+from lexent.server.app import listen, make
 from lexent.server.settings import Settings
 
 

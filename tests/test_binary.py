@@ -206,6 +206,8 @@ def test_segments_deletions_and_filters(
     scorer = DocumentScorer(parts, RECIPE, size=SIZE, tombstones=tombstones)
     query_vectors = alike(queries(seed, 3, SIZE), weights)
     some = [allowed[start:stop] for start, stop in pairwise(edges)]
+    for mask in (*scorer.masks(None), *scorer.masks(some)):
+        assert not mask.flags.writeable  # a writable one would compile all kernels a second time
     for found, live in (
         (scorer.top_weighted(query_vectors, 20), ~dead),
         (scorer.top_weighted(query_vectors, 20, allowed=some), ~dead & allowed),

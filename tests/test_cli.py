@@ -82,7 +82,7 @@ def test_recipe_settings_take_their_help_from_the_recipe() -> None:
     assert "okapi-floor0" in settings["idf"]
     assert not settings["power"].startswith("Pool:")
     training = {option.name: option.help for option in COMMANDS["lexent train"].params}
-    assert "Default: 4096." in training["batch"]
+    assert training["batch"].endswith("[default: 4096]")
 
 
 # --- index -------------------------------------------------------------------------------------------------------

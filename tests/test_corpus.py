@@ -48,8 +48,20 @@ def test_json_lines(tmp_path: Path) -> None:
     assert list(corpus) == DOCUMENTS, "a file can be read again"
     assert corpus.count() == 2
     assert corpus.description == (
-        '2 rows; id = "_id", title = "title", text = "text"  (override: --id, --title, --text)'
+        '2 rows; id = "_id", title = "title", text = "text"  (override: --id, --title, --text); fields: year (number)'
     )
+
+
+def test_the_fields_of_json_are_listed_with_their_kinds(tmp_path: Path) -> None:
+    rows = [
+        {"text": "a", "metadata": {"lang": "en", "year": None}, "tags": ["x", "y"], "author": {"name": "B", "age": 7}},
+        {"text": "b", "metadata": {"lang": "de", "year": 1994, "open": True}, "tags": [], "note": ""},
+    ]
+    kinds = "tags (text), author.name (text), author.age (number), lang (text), year (number), open (boolean)"
+    assert read(json_lines(tmp_path / "papers.jsonl", rows)).description.endswith(f"; fields: {kinds}")
+    assert read(rows).description.endswith(f"; fields: {kinds}")
+    assert len(list(generated := read(iter(rows)))) == 2
+    assert generated.description.endswith(f"; fields: {kinds}"), "the sample is kept, and nothing is read again"
 
 
 def test_gzip_blank_lines_and_byte_order_mark(tmp_path: Path) -> None:

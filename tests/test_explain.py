@@ -103,6 +103,28 @@ def test_why_gives_the_exact_rank_and_differences_that_sum_to_the_gap(
     assert str(found).startswith(f'"{query}": ')
 
 
+def test_an_index_explains_as_the_command_line_does(index: Index) -> None:
+    hit = index.search("yeast dough", k=3, steer={5: 2.0})[2]
+    found = index.explain("yeast dough", hit.id, steer={5: 2.0})
+    assert found == why(index, "yeast dough", hit.id, steer={5: 2.0})
+    assert found.rank == 3
+
+
+def test_results_print_as_a_ranked_list(index: Index) -> None:
+    found = index.search("yeast dough", k=3)
+    assert repr(found) == "Results('yeast dough', 3 hits)"
+    assert repr(index.search("yeast dough", k=1)) == "Results('yeast dough', 1 hit)"
+    lines = str(found).splitlines()
+    assert lines[0] == '"yeast dough": 3 hits'
+    assert len(lines) == 7, "a line for each hit, and one for its strongest concepts"
+    for hit, line, reasons in zip(found, lines[1::2], lines[2::2], strict=True):
+        assert line.split()[:3] == [str(hit.rank), f"{hit.score:.3f}", hit.id]
+        assert reasons.strip().startswith(hit.explain(1).contributions[0].label)
+    fused = index.search_fused("yeast dough", k=2)
+    assert repr(fused) == "FusedResults('yeast dough', 2 hits)"
+    assert [line.split()[2] for line in str(fused).splitlines()[1:]] == [hit.id for hit in fused]
+
+
 def test_why_of_a_document_that_shares_nothing(index: Index) -> None:
     concepts = index.search("pawn bishop").concepts
     document = index.searcher.document_scorer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 
 import lexent.cli
 from lexent.cli.app import app
-from lexent.cli.option_groups import Settings, options_of, settings_group, values_group, with_option_groups
+from lexent.cli.option_groups import Settings, settings_group, with_option_groups
 
 MOST_PARAMETERS = 12
 
@@ -60,7 +61,7 @@ def test_k_has_one_meaning() -> None:
 
 
 def run(command: Any, *words: str) -> Any:
-    own = typer.Typer()
+    own = typer.Typer(rich_markup_mode="markdown")
     own.command()(command)
     return CliRunner().invoke(own, words)
 
@@ -72,7 +73,7 @@ RECIPE = settings_group(
     flags={"k": "--sae-k"},
     convert={"buckets": lambda given: tuple(float(part) for part in given.split(","))},
 )
-MORE = options_of(loud=Annotated[bool, typer.Option("--loud", help="Say it.")])
+MORE = settings_group("search/modes.py", "Fast", ("candidates",), ranges={"candidates": {"min": 1}})
 
 
 def test_a_group_has_what_was_given_and_nothing_else() -> None:
@@ -83,18 +84,31 @@ def test_a_group_has_what_was_given_and_nothing_else() -> None:
         seen.append({**settings, "last": last})
 
     assert run(command).exit_code == 0
-    words = ["--sae-k", "0", "--no-adaptive-k", "--power", "0.5", "--buckets", "1,0.5", "--loud", "--last", "4"]
+    words = [
+        "--sae-k",
+        "0",
+        "--no-adaptive-k",
+        "--power",
+        "0.5",
+        "--buckets",
+        "1,0.5",
+        "--candidates",
+        "7",
+        "--last",
+        "4",
+    ]
     assert run(command, *words).exit_code == 0
-    given = {"k": 0, "adaptive_k": False, "power": 0.5, "buckets": (1.0, 0.5), "loud": True, "last": 4}
+    given = {"k": 0, "adaptive_k": False, "power": 0.5, "buckets": (1.0, 0.5), "candidates": 7, "last": 4}
     assert seen == [{"last": 3}, given]
     assert run(command, "--sae-k", "many").exit_code == 2
     assert run(command, "--k", "4").exit_code == 2
+    assert run(command, "--candidates", "0").exit_code == 2
 
 
 def test_help_and_defaults_come_from_the_fields() -> None:
     @with_option_groups
     def command(
-        *, limits: Annotated[Settings, values_group("server/settings.py", "Limits", panel="L", prefix="--max-")]
+        *, limits: Annotated[Settings, settings_group("server/settings.py", "Limits", panel="L", prefix="--max-")]
     ) -> None:
         typer.echo(repr(limits))
 
@@ -105,6 +119,29 @@ def test_help_and_defaults_come_from_the_fields() -> None:
     assert "Time that a request other than a change may take." in shown
     assert f"[default: {Limits().seconds}]" in shown
     assert Limits(**ast.literal_eval(run(command, "--max-k", "7").stdout)) == Limits(k=7)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_defaults_are_written_in_one_way(name: str) -> None:
+    """At the end of a help text, as Typer writes those that it knows: [default: X]."""
+    for option in COMMANDS[name].params:
+        text = option.help or ""
+        assert not re.search(r"[Dd]efault: ", text.removesuffix(text[text.find("[default: ") :]))
+        assert not re.search(r"(where|if) not given", text)
+        assert "[default: " not in text or text.endswith("]")
+
+
+def test_the_options_of_the_server_and_of_the_exam_are_the_fields_of_their_settings() -> None:
+    from lexent.server.settings import Settings as Server
+    from lexent.studies.naming.exam import Plan
+
+    help = {option.name: option.help for option in COMMANDS["serve"].params}
+    assert help["host"].endswith(f"[default: {Server().host}]")
+    assert help["port"].endswith(f"[default: {Server().port}]")
+    help = {option.name: option.help for option in COMMANDS["concepts score"].params}
+    for field in ("spread", "shown", "distractors", "top"):
+        assert help[field].endswith(f"[default: {getattr(Plan(), field)}]")
+    assert "One of: random, near." in help["distractors"]
 
 
 def test_two_options_of_one_name_are_refused() -> None:

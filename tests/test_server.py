@@ -117,6 +117,28 @@ def test_settings_are_those_of_a_retuned_index(client: httpx.Client, place: Path
     is_problem(client.post("/v1/indexes/docs/search", content=deep, headers=headers), 422)
 
 
+@pytest.mark.parametrize(
+    ("settings", "given", "allowed"),
+    [
+        ({"k1": "many"}, 'k1 is "many"', "a number"),
+        ({"k1": -1}, "k1 is -1", "from 0 to 1,000"),
+        ({"idf": "rare"}, 'idf is "rare"', "lucene, root"),
+        ({"predicted": 1}, "predicted is 1", "True or False"),
+        ({"buckets": [1, "x"]}, "buckets is tuple (1, 'x')", "a tuple of numbers"),
+        ({"level": "pooled"}, '"level" cannot change', "what can: k1, b"),
+    ],
+)
+def test_wrong_settings_are_told_what_is_allowed_and_what_to_write(
+    client: httpx.Client, settings: dict[str, Any], given: str, allowed: str
+) -> None:
+    reply = client.post("/v1/indexes/docs/search", json={"query": "a", "settings": settings})
+    is_problem(reply, 422)
+    detail = reply.json()["detail"]
+    assert detail.startswith(f"settings: {given}")
+    assert allowed in detail
+    assert detail.endswith('write for example "settings": {"k1": 3, "b": 0.4}')
+
+
 def test_explain_is_the_librarys(client: httpx.Client, index: Index) -> None:
     for document in ("d0", "d21", "d2"):
         found = ask(client, "explain", query=QUERY, document=document, steer={"#5": 2})

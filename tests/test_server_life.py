@@ -96,7 +96,7 @@ def test_the_demo_opens_the_page_on_a_prepared_query(place: Path, tmp_path: Path
 
 def test_a_taken_port_gives_way_to_the_next(place: Path) -> None:
     from lexent.errors import InputError
-    from lexent.server.run import listen
+    from lexent.server.app import listen
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

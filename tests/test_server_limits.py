@@ -151,6 +151,16 @@ def test_every_answer_has_a_strict_policy(guarded: httpx.Client) -> None:
     is_problem(guarded.get("/page/nothing.js"), 404)
 
 
+def test_the_page_is_sent_again_only_where_it_changed(guarded: httpx.Client) -> None:
+    for path, kind in (("/", "text/html"), ("/page/app.js", "text/javascript"), ("/page/icon.svg", "image/svg+xml")):
+        first = guarded.get(path)
+        assert first.headers["content-type"].startswith(kind)
+        assert first.headers["cache-control"] == "no-cache"
+        again = guarded.get(path, headers={"If-None-Match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["cache-control"] == "no-cache"
+
+
 # --- limits ------------------------------------------------------------------------------------------------------
 
 

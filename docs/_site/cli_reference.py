@@ -60,9 +60,12 @@ def _sections(command: Any, context: Any, *, level: int) -> Iterator[str]:
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """The help of a parameter, and apart from it the facts in brackets at its end, such as its default."""
-    facts = _FACTS.search(text)
-    return (text[: facts.start()].strip(), facts.group(1).strip()) if facts else (text.strip(), "")
+    """The help of a parameter, and apart from it the facts in brackets at its end, such as its default and range."""
+    found: list[str] = []
+    while facts := _FACTS.search(text):
+        found.insert(0, facts.group(1).strip())
+        text = text[: facts.start()]
+    return text.strip(), "; ".join(found)
 
 
 def _table(first: str, rows: list[str]) -> str:

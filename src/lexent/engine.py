@@ -12,6 +12,7 @@ from lexent import arguments, recipes
 from lexent.corpus import Corpus, read
 from lexent.errors import InputError
 from lexent.explain.explainer import EXPLAINER
+from lexent.explain.ranking import RankExplanation, why
 from lexent.indexing import builder
 from lexent.indexing.forward.stores import EncodedDocuments
 from lexent.indexing.index_models import IndexModels
@@ -229,6 +230,19 @@ class Index:
     ) -> Query:
         """A query with its final weights, as `search` has them."""
         return self.searcher.query(text, steer=steer, learning=Learning.of(feedback, like=like, unlike=unlike))
+
+    def explain(
+        self,
+        query: str,
+        id: str,
+        *,
+        steer: steering.Steer | None = None,
+        feedback: Feedback | int | None = None,
+        like: str | Sequence[str] = (),
+        unlike: str | Sequence[str] = (),
+    ) -> RankExplanation:
+        """Where a document stands for a query, and why not higher: as `lexent explain` shows it."""
+        return why(self, query, id, steer=steer, feedback=feedback, like=like, unlike=unlike)
 
     def concepts(self, query: Query) -> list[QueryConcept]:
         """The concepts of a query, strongest first."""

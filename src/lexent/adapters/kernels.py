@@ -7,8 +7,9 @@ less the square of y's sum over its width. The query is centred already where th
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from lexent.jit import njit
 
 MIN_SQUARED_NORM = np.float32(1e-12)
 """Of a squared length; what is shorter is nothing, and scores 0."""

@@ -7,24 +7,20 @@ from typing import Annotated
 import typer
 
 from lexent.cli.adapt.app import adapt
-from lexent.cli.analyse import analyse
-from lexent.cli.change import add, compact, delete, retune
 from lexent.cli.concepts.app import concepts
 from lexent.cli.demo import demo
 from lexent.cli.doctor import doctor
 from lexent.cli.eval import evaluate
 from lexent.cli.explain import explain
 from lexent.cli.failures import Verbs, end_at_second_interrupt
-from lexent.cli.faithfulness import faithfulness
-from lexent.cli.fidelity import fidelity
 from lexent.cli.fuse import fuse
-from lexent.cli.index import index
+from lexent.cli.index import add, compact, delete, index, retune
 from lexent.cli.info import info, verify
-from lexent.cli.limit import limit
 from lexent.cli.option_groups import add_commands, command_group
 from lexent.cli.reproduce import reproduce
 from lexent.cli.search import search
 from lexent.cli.serve import serve
+from lexent.cli.studies import analyse, faithfulness, fidelity, limit
 from lexent.cli.train.app import train
 from lexent.cli.tune import tune
 

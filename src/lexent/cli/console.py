@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -22,23 +24,28 @@ class Output:
     """What a command prints: its data with --json, else lines for people."""
 
     data: Any
-    """A value for JSON, or an object with `to_json`."""
+    """A value for JSON, an object with `to_json`, or a function that makes the value."""
     lines: Iterable[Line]
     """Made only where they are printed."""
     next: Iterable[str] = ()
     """Commands to type next."""
     notes: Iterable[Line] = ()
     """Messages between the lines and the next commands."""
+    failed: bool = False
+    """Whether the exit code is 1."""
 
     def print(self, *, json: bool) -> None:
         """Print it."""
         if json:
-            show_json(self.data.to_json() if hasattr(self.data, "to_json") else self.data)
-            return
-        show(*self.lines)
-        for note in self.notes:
-            say(note)
-        say_next(*self.next)
+            make = getattr(self.data, "to_json", self.data)
+            show_json(make() if callable(make) else make)
+        else:
+            show(*self.lines)
+            for note in self.notes:
+                say(note)
+            say_next(*self.next)
+        if self.failed:
+            raise typer.Exit(1)
 
 
 def is_verbose() -> bool:

@@ -9,9 +9,9 @@ import typer
 
 from lexent.cli import options
 from lexent.cli.console import command, say, say_next, show, show_json
-from lexent.cli.option_groups import Json, option_group
+from lexent.cli.option_groups import Json, Settings, option_group
 from lexent.cli.progress import Meter
-from lexent.cli.serve import Port
+from lexent.cli.serve import PORT
 from lexent.cli.serve import start as serve_index
 
 if TYPE_CHECKING:
@@ -30,10 +30,9 @@ class Asking:
     """How many docstrings to index at most."""
     serve: bool = False
     """Open the page on this index instead, with the last question already asked."""
-    port: Port = None
 
 
-def demo(asking: Asking, models: options.Models, json: Json = False) -> None:
+def demo(asking: Asking, port: Annotated[Settings, PORT], models: options.Models, json: Json = False) -> None:
     """Search the docstrings of Python's standard library: no download, no key, no GPU.
 
     Builds the index once (less than a minute on two cores) and keeps it in the cache folder.
@@ -64,7 +63,7 @@ def demo(asking: Asking, models: options.Models, json: Json = False) -> None:
     if asking.serve:
         index.close()
         query = questions[-1].text
-        serve_index([index.path], port=asking.port, encoder=model, lexicon=words, query=query, browse=True)
+        serve_index([index.path], port, encoder=model, lexicon=words, query=query, browse=True)
         return
     answers: list[Answer] = []
     for question in questions:

@@ -12,6 +12,7 @@ import typer
 
 from lexent.cli import options
 from lexent.cli.console import say_next, show, show_json
+from lexent.cli.info import checked_size
 from lexent.cli.option_groups import Json
 
 PACKAGES = ("numpy", "torch", "sentence-transformers", "numba", "safetensors")
@@ -113,10 +114,8 @@ def _lexicon(name: str | None) -> Check:
         return Check("lexicon", False, f'no lexicon "{given}"; shipped: {known}', remedy)
     files = artifact.read_manifest(folder, kind="lexicon")["files"]
     remedy = "install lexent again: pip install --force-reinstall --no-deps lexent"
-    artifact.check_sizes(folder, {file: facts["size"] for file, facts in files.items()}, remedy=remedy)
-    artifact.check_hashes(folder, {file: facts["sha256"] for file, facts in files.items()}, remedy=remedy)
-    size = sum(facts["size"] for facts in files.values()) / 1e6
-    return Check("lexicon", True, f"{folder.name}, {size:.1f} MB, hashes match")
+    size = checked_size(folder, files, remedy=remedy)
+    return Check("lexicon", True, f"{folder.name}, {size / 1e6:.1f} MB, hashes match")
 
 
 def _encoder(name: str | None, lexicon: str | None) -> Check:

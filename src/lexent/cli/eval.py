@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lexent.cli import feedbacks, options
+from lexent.cli import options, relevance_feedback
 from lexent.cli.console import Output, command
 from lexent.cli.fuse import SystemFusion, weights_of
 from lexent.cli.option_groups import Settings, option_group
@@ -46,7 +46,7 @@ def evaluate(
     collection: options.CollectionName,
     measuring: Measuring,
     fusion: SystemFusion,
-    feedback: Annotated[Settings, feedbacks.HITS],
+    feedback: Annotated[Settings, relevance_feedback.HITS],
     models: options.Models,
     settings: Annotated[Settings, options.RECIPE],
 ) -> Output:
@@ -67,7 +67,7 @@ def evaluate(
             depth=measuring.depth,
             fuse=weights_of(fusion.fuse, flag="--fuse"),
             fusion=fusion.fusion,
-            feedback=feedbacks.feedback_of(feedback),
+            feedback=relevance_feedback.feedback_of(feedback),
             adapter=measuring.adapter,
             run_dir=measuring.run_dir,
             progress=meter.update,

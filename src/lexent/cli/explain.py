@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lexent.cli import feedbacks, options
-from lexent.cli.console import command, say_next, show, show_json
-from lexent.cli.option_groups import Json, Settings
+from lexent.cli import options, relevance_feedback
+from lexent.cli.console import Output, command
+from lexent.cli.option_groups import Settings
 
 if TYPE_CHECKING:
+    from lexent.cli.console import Line
     from lexent.engine import Index
     from lexent.explain import Attribution, ConceptTokens, RankExplanation
 
@@ -23,10 +25,9 @@ def explain(
     query: options.QueryText,
     document: Annotated[str, typer.Argument(metavar="DOC_ID", help="The document's id, as search shows it.")],
     steering: options.Steering,
-    feedback: Annotated[Settings, feedbacks.DOCUMENTS],
+    feedback: Annotated[Settings, relevance_feedback.DOCUMENTS],
     models: options.IndexModels,
-    json: Json = False,
-) -> None:
+) -> Iterator[Output]:
     """Say why a document is not ranked higher.
 
     Shows its exact rank, what its score is the sum of, which words raised its strongest concepts (or, where the recipe
@@ -34,36 +35,32 @@ def explain(
     above it have more of.
     """
     from lexent.engine import Index
-    from lexent.explain import why
 
-    learned = feedbacks.learning_of(feedback)
+    learned = relevance_feedback.learning_of(feedback)
     with Index.open(path, **vars(models)) as index:
-        found = why(index, options.checked_query(query), document, steer=steering.factors(), **learned)
+        found = index.explain(options.checked_query(query), document, steer=steering.factors(), **learned)
         tokens = _tokens(index, found)
-        if json:
-            show_json({**found.to_dict(), "tokens": [_json(part) for part in tokens]})
-            return
-        _show(found, tokens)
         if found.best is not None:
-            say_next(command("lexent", "explain", path, query, found.best.id))
-        elif found.explanation.contributions:
-            concept = found.explanation.contributions[0].concept
-            say_next(command("lexent", "concepts", "show", concept, "--index", path))
+            following = [command("lexent", "explain", path, query, found.best.id)]
+        else:
+            strongest = found.explanation.contributions[:1]
+            following = [command("lexent", "concepts", "show", one.concept, "--index", path) for one in strongest]
+        data = {**found.to_dict(), "tokens": [_json(part) for part in tokens]}
+        yield Output(data, _lines(found, tokens), following)
 
 
 def _tokens(index: Index, found: RankExplanation) -> list[ConceptTokens]:
     """The words behind the strongest concepts; none for recipes that do not encode tokens."""
-    from lexent.explain import ConceptTokens, attribute
+    from lexent.explain import ConceptTokens
+    from lexent.explain.attribution import code_texts
 
     if index.recipe.level != "tokens" or found.alignment is not None:  # an alignment says more
         return []
-    text = index.document(found.id).content
     pipeline = index.searcher.pipeline
+    query = code_texts(pipeline, [found.query], kind="query")[0]
+    document = code_texts(pipeline, [index.document(found.id).content], kind="document")[0]
     return [
-        ConceptTokens(
-            query=attribute(found.query, part.concept, kind="query", pipeline=pipeline),
-            document=attribute(text, part.concept, kind="document", pipeline=pipeline),
-        )
+        ConceptTokens(query.attribution(part.concept, part.label), document.attribution(part.concept, part.label))
         for part in found.explanation.contributions[:SHOWN_WORDS]
     ]
 
@@ -75,40 +72,38 @@ def _json(tokens: ConceptTokens) -> dict[str, Any]:
     }
 
 
-def _show(found: RankExplanation, tokens: list[ConceptTokens]) -> None:
+def _lines(found: RankExplanation, tokens: list[ConceptTokens]) -> Iterator[Line]:
     from rich.text import Text
 
     from lexent.cli import views
 
+    def heading(text: str) -> Iterator[Line]:
+        yield from ("", Text(text, style="dim"))
+
     place = f"rank {found.rank} of {found.found:,}" if found.rank else "not found: it shares no concept with the query"
-    title = views.titled(found.id, found.title)
-    show(
-        Text.assemble(("query     ", "dim"), (found.query, "bold")),
-        views.cut(Text.assemble(("document  ", "dim"), (title, "bold"))),
-        Text.assemble(("place     ", "dim"), f"{place}, score {found.score:.2f}"),
-    )
+    yield Text.assemble(("query     ", "dim"), (found.query, "bold"))
+    yield views.cut(Text.assemble(("document  ", "dim"), (views.titled(found.id, found.title), "bold")))
+    yield Text.assemble(("place     ", "dim"), f"{place}, score {found.score:.2f}")
     if found.explanation.contributions:
-        show("", Text("its score is the sum of", style="dim"))
-        show(*views.contributions(found.explanation.top(views.FULL), products=True))
+        yield from heading("its score is the sum of")
+        yield from views.contributions(found.explanation.top(views.FULL), products=True)
     if found.alignment is not None:
-        show("", Text("token by token (in the query > in the document)", style="dim"))
-        show(*views.alignment(found.alignment))
+        yield from heading("token by token (in the query > in the document)")
+        yield from views.alignment(found.alignment)
     if tokens:
-        show("", Text("words that raised them (in the query > in the document)", style="dim"))
-        for part in tokens:
-            name = Text.assemble((f"{views.MARGIN}#{part.query.concept} ", "dim"), part.query.label, "  ")
-            name.append(f"{_words(part.query)} > {_words(part.document)}", style="yellow")
-            show(views.cut(name))
+        yield from heading("words that raised them (in the query > in the document)")
+    for part in tokens:
+        name = Text.assemble((f"{views.MARGIN}#{part.query.concept} ", "dim"), part.query.label, "  ")
+        yield views.cut(name.append(f"{_words(part.query)} > {_words(part.document)}", style="yellow"))
     if found.missing:
-        show("", Text("concepts of the query that it lacks", style="dim"))
-        for concept in found.missing[: views.FULL]:
-            label = Text.assemble(views.MARGIN, f"{concept.weight:6.2f}  ", (f"#{concept.id} ", "dim"), concept.label)
-            show(views.cut(label))
-        if len(found.missing) > views.FULL:
-            show(Text(f"{views.MARGIN}{'':6}  and {len(found.missing) - views.FULL} more", style="dim"))
-    others = dict.fromkeys(other for other in (found.above, found.best) if other is not None)
-    for other in others:
-        show("", Text("above it, and what that one has more of (-: less)", style="dim"), *views.comparison(other))
+        yield from heading("concepts of the query that it lacks")
+    for concept in found.missing[: views.FULL]:
+        yield views.cut(Text.assemble(views.MARGIN, f"{concept.weight:6.2f}  ", views.name(concept.id, concept.label)))
+    if len(found.missing) > views.FULL:
+        yield Text(f"{views.MARGIN}{'':6}  and {len(found.missing) - views.FULL} more", style="dim")
+    for other in dict.fromkeys(other for other in (found.above, found.best) if other is not None):
+        yield from heading("above it, and what that one has more of (-: less)")
+        yield from views.comparison(other)
 
 
 def _words(part: Attribution) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-_ALIAS = re.compile(r"^(\w+) = Literal(\[[^\]]*\])", re.MULTILINE)
+_BUILT_IN = {"None", "True", "False", "bool", "int", "float", "str"}
 _TOP_LEVEL = re.compile(r"\n(?=[^\s)])")
 
 
@@ -24,20 +24,32 @@ class Field:
     """As it is written; empty where it has none."""
     annotation: str
     choices: tuple[object, ...] = ()
-    """What a Literal of the same file allows."""
+    """What a Literal allows."""
 
 
 @cache
 def fields_of(file: str, name: str) -> dict[str, Field]:
     """The fields of the class `name` in a file of the package, such as "recipes.py"."""
-    aliases = dict(_ALIAS.findall(_source(file)))
     found: dict[str, Field] = {}
     for node, help in _declared(file, name):
         default = "" if node.value is None else ast.unparse(node.value)
         annotation = ast.unparse(node.annotation)
-        choices = ast.literal_eval(aliases[annotation]) if annotation in aliases else []
-        found[node.target.id] = Field(help, default, annotation, tuple(choices))  # type: ignore[union-attr]
+        literal = _assigned(file, annotation)
+        choices = ast.literal_eval(literal.removeprefix("Literal")) if literal.startswith("Literal[") else ()
+        value = _assigned(file, default) or default
+        found[node.target.id] = Field(help, value, annotation, tuple(choices))  # type: ignore[union-attr]
     return found
+
+
+def _assigned(file: str, name: str) -> str:
+    """What is assigned to a name, in the file or in one that it imports the name from; "" where nothing is found."""
+    if not name.isidentifier() or name in _BUILT_IN:
+        return ""
+    source = _source(file)
+    if found := re.search(rf"^{name}(?:: [^=\n]*)? = (Literal\[[^\]]*\]|[^\n]*)", source, re.MULTILINE):
+        return found[1]
+    origin = re.search(rf"^from lexent\.([\w.]+) import (?:\([^)]*|[^(\n]*)\b{name}\b", source, re.MULTILINE)
+    return _assigned(f"{origin[1].replace('.', '/')}.py", name) if origin else ""
 
 
 def docs_of(file: str, name: str) -> dict[str, str]:

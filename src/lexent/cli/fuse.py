@@ -45,7 +45,7 @@ def fuse(
         Fusions, typer.Option("--method", help="Join them by reciprocal ranks, or by calibrated scores.")
     ] = "sum",
     weights: Annotated[
-        str, typer.Option("--weights", help="A weight for each run, in their order, with commas; all 1 if not given.")
+        str, typer.Option("--weights", help="A weight for each run, in their order, with commas. [default: 1 for each]")
     ] = "",
     depth: Annotated[int, typer.Option("--depth", help="How many documents to keep for a query.")] = 1000,
 ) -> Output:

@@ -1,4 +1,4 @@
-"""lexent index: from files to an index on disk."""
+"""lexent index, add, delete, compact and retune: from files to an index on disk, and changes to it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lexent.cli import options
 from lexent.cli.console import Output, command, say
 from lexent.cli.option_groups import Settings, option_group
 from lexent.cli.progress import Meter
+from lexent.errors import InputError
 
 
 @option_group
@@ -21,7 +22,7 @@ class Target:
     source: Annotated[Path, typer.Argument(metavar="SOURCE")]
     """What to index: .jsonl, .csv, .tsv, .parquet, a folder of .txt or .md files, or a BEIR folder."""
     out: Annotated[Path | None, typer.Option("-o", metavar="DIR")] = None
-    """The index's folder; the source's name + .lexent if not given."""
+    """The index's folder. [default: the source's name + .lexent]"""
     recipe: options.RecipeName = "latent-terms"
     extras: Annotated[str, typer.Option("--with", metavar="NAMES")] = ""
     """Keep more, to compare with other ways to search: dense (the encoder's vectors), lexical, or both."""
@@ -75,3 +76,98 @@ def default_out(source: Path) -> Path:
     if not source.is_dir():
         name = Path(name.removesuffix(".gz")).stem
     return Path(f"{name or 'corpus'}.lexent")
+
+
+def add(
+    path: options.IndexPath,
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="SOURCE", help="What to add: the same kinds of file or folder as for lexent index."),
+    ],
+    columns: options.Columns,
+    models: options.IndexModels,
+    upsert: Annotated[
+        bool, typer.Option("--upsert", help="Documents whose id is already there take the place of the older ones.")
+    ] = False,
+    memory: options.Memory = None,
+) -> Output:
+    """Add documents to an index.
+
+    All of them or none: they are on the disk when this ends, and an interrupted run changes nothing. Searches that run
+    meanwhile go on undisturbed.
+    """
+    from lexent.corpus import read
+    from lexent.engine import Index
+
+    start = perf_counter()
+    budget = options.bytes_of(memory)
+    with Index.open(path, **vars(models)) as index:
+        corpus = read(source, **vars(columns))
+        say(f"found    {corpus.description}")
+        before = len(index)
+        with Meter("documents") as meter:
+            progress = meter.counter("adding", corpus.count())
+            count = index.add(corpus, upsert=upsert, memory=budget, progress=progress)
+        facts = {**index.info(), "added": count, "replaced": before + count - len(index)}
+    seconds = perf_counter() - start
+    replaced = f", {facts['replaced']:,} of them in the place of older ones" if facts["replaced"] else ""
+    line = f"added    {count:,} documents{replaced}, {seconds:,.1f} s; {path} now has {facts['documents']:,}"
+    return Output({**facts, "seconds": round(seconds, 3)}, [line], [command("lexent", "search", path, "your question")])
+
+
+def delete(
+    path: options.IndexPath,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of the documents to delete.")],
+    missing_ok: Annotated[
+        bool,
+        typer.Option("--missing-ok", help="Pass over ids that are not there; without it, nothing is deleted then."),
+    ] = False,
+) -> Output:
+    """Delete documents from an index, by id.
+
+    All of them or none. Their space is given back by lexent compact, or when enough of a segment is gone.
+    """
+    from lexent.engine import Index
+
+    with Index.open(path) as index:
+        count = index.delete(ids, missing=missing_ok)
+        facts = {**index.info(), "removed": count}
+    line = f"deleted  {count:,} documents; {path} now has {facts['documents']:,}"
+    return Output(facts, [line], [command("lexent", "compact", path)] if facts["deleted"] else ())
+
+
+def compact(path: options.IndexPath, memory: options.Memory = None) -> Output:
+    """Write an index anew as one segment, without what was deleted.
+
+    Searches give the same, quicker. Adding merges small segments by itself, so this is seldom needed.
+    """
+    from lexent.engine import Index
+
+    start = perf_counter()
+    with Index.open(path) as index:
+        before = index.info()
+        with Meter("documents") as meter:
+            index.compact(memory=options.bytes_of(memory), progress=meter.counter("compacting", len(index)))
+        after = index.info()
+    seconds = perf_counter() - start
+    sizes = f"{before['bytes'] / 1e6:,.1f} MB to {after['bytes'] / 1e6:,.1f} MB, {seconds:,.1f} s"
+    return Output(
+        {**after, "bytes_before": before["bytes"], "seconds": round(seconds, 3)},
+        [f"compacted  {before['segments']} segments to {after['segments']}, {sizes}"],
+    )
+
+
+def retune(path: options.IndexPath, settings: Annotated[Settings, options.RETUNABLE]) -> Output:
+    """Change how an index weighs, without encoding its documents again.
+
+    Scores then equal those of an index that was built with these settings.
+    """
+    from lexent.engine import Index
+
+    if not settings:
+        raise InputError(f"nothing to change; give a setting, for example: lexent retune {path} --k1 3 --b 0.4")
+    with Index.open(path) as index:
+        index.retune(**settings)
+        facts = index.info()
+    changed = ", ".join(f"{name} {value}" for name, value in settings.items())
+    return Output(facts, [f"retuned  {path}: {changed}"], [command("lexent", "search", path, "your question")])

@@ -34,19 +34,25 @@ def verify(path: ArtefactPath) -> Output:
 
     Damage is an error that names the files.
     """
-    from lexent import artifact
-
     folder, kind, manifest = read_artefact(path)
     makers = {"lexicon": "lexent train TEXTS", "adapter": "lexent adapt train COLLECTION"}
     remedy = f"make it again: {makers.get(kind, 'lexent index CORPUS')} --out {folder} --overwrite"
     files = manifest["files"]
-    artifact.check_sizes(folder, {name: file["size"] for name, file in files.items()}, remedy=remedy)
-    artifact.check_hashes(folder, {name: file["sha256"] for name, file in files.items()}, remedy=remedy)
-    size = sum(file["size"] for file in files.values())
+    size = checked_size(folder, files, remedy=remedy)
     return Output(
         {"path": str(folder), "kind": kind, "files": len(files), "bytes": size, "verified": True},
         [f"verified  {folder}: {len(files)} files, {size / 1e6:,.1f} MB, all as they were written"],
     )
+
+
+def checked_size(folder: Path, files: dict[str, Any], *, remedy: str) -> int:
+    """The bytes of an artefact's files, all of which must be as its manifest has them."""
+    from lexent import artifact
+
+    sizes = {name: file["size"] for name, file in files.items()}
+    artifact.check_sizes(folder, sizes, remedy=remedy)
+    artifact.check_hashes(folder, {name: file["sha256"] for name, file in files.items()}, remedy=remedy)
+    return sum(sizes.values())
 
 
 def read_artefact(path: Path) -> tuple[Path, str, dict[str, Any]]:

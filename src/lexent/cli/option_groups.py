@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
@@ -65,70 +65,51 @@ class OptionGroup:
 def settings_group(
     file: str,
     name: str,
-    names: Sequence[str],
+    names: Sequence[str] = (),
     *,
     panel: str | None = None,
     flags: Mapping[str, str] = {},
     help: Mapping[str, str] = {},
     more_help: Mapping[str, str] = {},
     convert: Mapping[str, Convert] = {},
+    ranges: Mapping[str, Settings] = {},
     prefix: str = "--",
     with_defaults: bool = True,
 ) -> OptionGroup:
-    """An option for each of some fields of the settings class `name` in a file of the package.
+    """An option for each of some or all fields of the settings class `name` in a file of the package.
 
     An option is named after its field, or by `flags`. Its type is the field's; a field that is neither a number nor a
     bool is given as text, and `convert` makes its value. with_defaults: say the default in the help. help: in place of
-    the field's doc line, where the option says the opposite or has another value for None.
+    the field's doc line, where the option says the opposite or has another value for None. ranges: `min` and `max`.
     """
     declared = fields_of(file, name)
     within = prefix.removeprefix("--").replace("-", "_")
     parameters = []
-    for each in names:
+    for each in names or declared:
         found = declared[each]
         flag = flags.get(each, prefix + each.replace("_", "-"))
-        kind = _type_of(found)
+        kind = _TYPES.get(found.annotation.removesuffix(" | None"), str)
         if kind is bool and "/" not in flag:
             flag = f"{flag}/--no-{flag.removeprefix('--')}"
-        default = f" Default: {found.default.strip('(,)')}." if with_defaults and found.default else ""
         choices = f" One of: {', '.join(map(str, found.choices))}." if found.choices else ""
-        text = help.get(each) or f"{found.help}{choices}{default} {more_help.get(each, '')}".strip()
-        option = typer.Option(flag, help=text, rich_help_panel=panel, show_default=False)
+        default = _default_of(found, flag) if with_defaults else ""
+        text = help.get(each) or " ".join(filter(None, [found.help + choices, more_help.get(each), default]))
+        option = typer.Option(flag, help=text, rich_help_panel=panel, show_default=False, **ranges.get(each, {}))
         parameters.append(_parameter(within + each, Annotated[kind | None, option], None))
     return _changes(parameters, convert, within)
 
 
-def values_group(
-    file: str,
-    name: str,
-    names: Sequence[str] = (),
-    *,
-    panel: str | None = None,
-    prefix: str = "--",
-    flags: Mapping[str, str] = {},
-    more: Mapping[str, Settings] = {},
-) -> OptionGroup:
-    """An option for some or all fields of a settings class, with the default in the help; all values are given.
-
-    more: other arguments of an option, such as its least value.
-    """
-    declared = fields_of(file, name)
-    parameters = []
-    for each in names or declared:
-        found = declared[each]
-        flag = flags.get(each, prefix + each.replace("_", "-"))
-        option = typer.Option(flag, help=found.help, rich_help_panel=panel, **more.get(each, {}))
-        parameters.append(_parameter(each, Annotated[_type_of(found), option], ast.literal_eval(found.default)))
-    return OptionGroup(tuple(parameters), dict)
-
-
-def options_of(**annotated: Any) -> OptionGroup:
-    """A group of settings from options that are declared one by one; the default of a bool is False, else None."""
-    parameters = [
-        _parameter(name, annotation, False if get_args(annotation)[0] is bool else None)
-        for name, annotation in annotated.items()
-    ]
-    return _changes(parameters)
+def _default_of(found: Field, flag: str) -> str:
+    """The default of a field, as Typer shows those of other options; nothing for None and for what is no literal."""
+    try:
+        value = ast.literal_eval(found.default or "None")
+    except ValueError:
+        return ""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, bool):
+        value = flag.split("/")[0 if value else 1].removeprefix("--")
+    return f"[default: {', '.join(map(str, value)) if isinstance(value, tuple) else value}]"
 
 
 def changes_of(group: type) -> OptionGroup:
@@ -202,12 +183,13 @@ def _names(option: Any) -> tuple[str, ...]:
 def with_option_groups(command: Callable[..., Any]) -> Callable[..., None]:
     """The command as Typer reads it: with the options of its groups in the place of each group.
 
-    A command that returns an Output has the option --json, and its output is printed.
+    A command that returns an Output, or yields one while what it reads is open, has the option --json, and its output
+    is printed.
     """
     groups: dict[str, OptionGroup] = {}
     parameters: list[inspect.Parameter] = []
     signature = inspect.signature(command, eval_str=True)
-    prints = signature.return_annotation in (Output, Output | None)
+    prints = signature.return_annotation in (Output, Output | None, Iterator[Output])
     for parameter in signature.parameters.values():
         group = _group_of(parameter.annotation)
         if group is None:
@@ -224,8 +206,8 @@ def with_option_groups(command: Callable[..., Any]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         json = given.pop("json") if prints else False
         values = {name: group.collect(_split(group, given, pop=True)) for name, group in groups.items()}
-        output = command(**given, **values)
-        if output is not None:
+        found = command(**given, **values)
+        for output in [found] if isinstance(found, Output) else found or ():
             output.print(json=json)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -250,10 +232,6 @@ def command_group(help: str, **commands: Callable[..., Any]) -> typer.Typer:
 
     add_commands(app, **commands)
     return app
-
-
-def _type_of(found: Field) -> Any:
-    return _TYPES.get(found.annotation.removesuffix(" | None"), str)
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -14,6 +16,7 @@ from lexent.errors import InputError
 if TYPE_CHECKING:
     from lexent.recipes import Recipe
 
+Number = TypeVar("Number", int, float)
 RECIPE_PANEL = "Recipe settings (what is not given stays as it is)"
 RecipeName = Annotated[
     str, typer.Option("--recipe", help="The recipe, which names a choice for each stage: a name, or a file of `tune`.")
@@ -23,7 +26,7 @@ EncoderName = Annotated[
     typer.Option(
         "--encoder",
         metavar="NAME_OR_DIR",
-        help="A sentence-transformers id or a local folder; the embedded all-MiniLM-L6-v2 where not given.",
+        help="A sentence-transformers id or a local folder. [default: the embedded all-MiniLM-L6-v2]",
     ),
 ]
 IndexPath = Annotated[Path, typer.Argument(metavar="DIR", help="The index: a folder that `lexent index` made.")]
@@ -46,15 +49,15 @@ CollectionName = Annotated[
 Split = Annotated[
     str | None,
     typer.Option(
-        help="The judgements to use, such as test, dev or train. Default: those that an ir_datasets id names, else "
-        "test.",
+        help="The judgements to use, such as test, dev or train. [default: those that an ir_datasets id names, else "
+        "test]",
     ),
 ]
 TrainSplit = Annotated[
     str | None,
     typer.Option(
-        help="The judgements to learn from, such as train or dev; a test split is refused. Default: those that an "
-        "ir_datasets id names, else train.",
+        help="The judgements to learn from, such as train or dev; a test split is refused. [default: those that an "
+        "ir_datasets id names, else train]",
     ),
 ]
 Texts = Annotated[int, typer.Option("--sample", min=10, help="Look at this many texts at most, drawn evenly from all.")]
@@ -87,7 +90,7 @@ class Models:
 
     encoder: EncoderName = None
     lexicon: Name = None
-    """A lexicon's folder, or the name of a shipped one; the shipped default where not given."""
+    """A lexicon's folder, or the name of a shipped one. [default: the shipped one of the encoder]"""
 
 
 @option_group
@@ -130,16 +133,17 @@ class Steering:
         return factors
 
 
-def weights_of(given: str) -> tuple[float, ...]:
-    """Weights of buckets with commas between them."""
+def numbers_of(kind: Callable[[str], Number], flag: str, example: str, given: str) -> tuple[Number, ...]:
+    """Numbers with commas between them. kind: int or float; example: what the message says to write."""
     try:
-        return tuple(float(weight) for weight in names_of(given))
-    except ValueError as error:
-        raise InputError(f'buckets are "{given}"; allowed: numbers with commas between: 0.66,0,1') from error
+        return tuple(kind(part) for part in names_of(given))
+    except ValueError:
+        what = "integers" if kind is int else "numbers"
+        raise InputError(f'{flag} "{given}" is not {what} with commas between; write {flag} {example}') from None
 
 
 def _recipe_group(name: str, *names: str) -> OptionGroup:
-    convert = {"buckets": weights_of}
+    convert = {"buckets": partial(numbers_of, float, "--buckets", "0.66,0,1")}
     return settings_group(
         "recipes.py", name, names, panel=RECIPE_PANEL, flags={"k": "--sae-k"}, convert=convert, with_defaults=False
     )
@@ -191,11 +195,3 @@ def checked_query(query: str) -> str:
             f"the query holds bytes that are not UTF-8 (at character {error.start + 1}); set the terminal to UTF-8"
         ) from None
     return query
-
-
-def numbers_of(given: str, flag: str) -> list[int]:
-    """Integers with commas between them."""
-    try:
-        return [int(part) for part in names_of(given)]
-    except ValueError:
-        raise InputError(f'{flag} "{given}" is not integers with commas; write {flag} 32,64,128') from None

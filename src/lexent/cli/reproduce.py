@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from lexent.cli import options
-from lexent.cli.console import command, say, show, show_json
-from lexent.cli.option_groups import Json, Settings, option_group, values_group, with_option_groups
+from lexent.cli.console import Output, command
+from lexent.cli.option_groups import Settings, option_group, settings_group, with_option_groups
 from lexent.cli.progress import Meter
 
 PRINTED = ("imrnns", "ssr", "uhd")
 """Papers whose tables are printed, beside the page."""
-SIZES = values_group("studies/reproduction/study.py", "Sizes", panel="Sizes", flags={"tokens": "--sample"})
+SIZES = settings_group("studies/reproduction/study.py", "Sizes", panel="Sizes", flags={"tokens": "--sample"})
 
 
 @option_group
@@ -42,11 +42,10 @@ def reproduce(
         typer.Option(
             metavar="REPORT",
             help="The page to write, such as report.html; report.json stands beside it, and report.work keeps each "
-            "section as soon as it is done, so that a killed run goes on. PAPER-COLLECTION.html where not given.",
+            "section as soon as it is done, so that a killed run goes on. [default: PAPER-COLLECTION.html]",
         ),
     ] = None,
-    json: Json = False,
-) -> None:
+) -> Output:
     """Make a paper's analyses on a collection, and write one page with tables and plots.
 
     Sections: quality, limit (latent-terms only), fidelity, faithfulness, names, mismatch, cost, caps, idf, k, tuned,
@@ -54,7 +53,7 @@ def reproduce(
     latents, modes, growth, index; of uhd: quality, buckets, k, caps, prune, zipf, speed, values. The tables of the last
     three papers are printed too. One that fails stands in the report with its error, and the exit code says so.
     """
-    from lexent.cli.views import table
+    from lexent.cli.studies import table_lines
     from lexent.evaluation import measures as scoring
     from lexent.studies.reproduction import Sizes, Study
     from lexent.studies.reproduction import reproduce as make
@@ -81,20 +80,17 @@ def reproduce(
             command=typed,
             progress=lambda title, done, total: meter.update("sections", done, total, title),
         )
-    if json:
-        values = {"page": str(found.page), "data": str(found.data), "sections": list(found.sections)}
-        show_json({**values, "kept": list(found.kept), "failed": found.failed})
-    else:
-        if paper in PRINTED:
-            for each in found.tables:
-                show(each.title, "", *table(list(each.head), each.text()), *([each.note] if each.note else []), "")
-        show(f"{found.page}: {len(made) - len(found.failed)} sections; {found.data}")
-        if found.kept:
-            say(f"kept from before: {', '.join(found.kept)}")
-        for name, error in found.failed.items():
-            say(f"failed   {name}: {error}")
-    if found.failed:
-        raise typer.Exit(1)
+    values = {"page": str(found.page), "data": str(found.data), "sections": list(found.sections)}
+    kept = [f"kept from before: {', '.join(found.kept)}"] if found.kept else []
+    return Output(
+        {**values, "kept": list(found.kept), "failed": found.failed},
+        [
+            *(table_lines(found.tables) if paper in PRINTED else ()),
+            f"{found.page}: {len(made) - len(found.failed)} sections; {found.data}",
+        ],
+        notes=[*kept, *(f"failed   {name}: {error}" for name, error in found.failed.items())],
+        failed=bool(found.failed),
+    )
 
 
 def _typed(paper: str, collection: str, out: Path, given: dict[str, object]) -> str:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lexent.cli import feedbacks, options
-from lexent.cli.console import command, say_next, show, show_json
+from lexent.cli import options, relevance_feedback
+from lexent.cli.console import Output, command
 from lexent.cli.filters import Filtering, filter_of
 from lexent.cli.fuse import WordFusion, weights_of
-from lexent.cli.option_groups import Json, Settings, option_group, settings_group
+from lexent.cli.option_groups import Settings, option_group, settings_group
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
+    from lexent.cli.console import Line
+    from lexent.search import Results
+    from lexent.search.fused import FusedResults
     from lexent.search.modes import Mode
 
 MAX_HIGHLIGHTED_HITS = 20
@@ -48,10 +53,9 @@ def search(
     filtering: Filtering,
     fast: Annotated[Settings, FAST],
     fusion: WordFusion,
-    feedback: Annotated[Settings, feedbacks.DOCUMENTS],
+    feedback: Annotated[Settings, relevance_feedback.DOCUMENTS],
     models: options.IndexModels,
-    json: Json = False,
-) -> None:
+) -> Iterator[Output]:
     """Search an index by concepts.
 
     Every hit shows the named contributions that its score is the sum of.
@@ -65,32 +69,36 @@ def search(
     if fast and shown.mode != "fast":
         raise InputError("--candidates and --coarse are settings of the fast mode; add --mode fast")
     requested: dict[str, Any] = {"k": shown.k, "steer": steer, "filter": where, "idf_of_subset": filtering.subset_idf}
-    requested |= feedbacks.learning_of(feedback)
+    requested |= relevance_feedback.learning_of(feedback)
     text = options.checked_query(query)
+    filtered = where is not None
     with Index.open(path, **vars(models)) as index:
         if sides:
             fused = index.search_fused(text, fuse=sides, fusion=fusion.fusion, **requested)
+            data = partial(fused.to_dict, contributions=shown.contributions)
+            yield Output(data, _fused_lines(fused, full=shown.explain, filtered=filtered))
+            return
+        found = index.search(text, mode=Fast(**fast) if fast else cast("Mode", shown.mode), **requested)
+        if found.hits:
+            steps = [command("lexent", "explain", path, query, found.hits[-1].id)]
+            strongest = found.concepts[0].label.split(" · ")[0]
+            steps += [] if steer else [command("lexent", "search", path, query, "--boost", f"{strongest}=2")]
+            steps += [] if shown.explain else [command("lexent", "search", path, query, "--explain")]
         else:
-            found = index.search(text, mode=Fast(**fast) if fast else cast("Mode", shown.mode), **requested)
-        if json:
-            show_json((fused if sides else found).to_dict(contributions=shown.contributions))
-            return
-        from lexent.cli import views
-        from lexent.explain.highlight import highlights
+            other = query if filtered else "other words"
+            steps = [command("lexent", "search", path, other), command("lexent", "info", path)]
+        data = partial(found.to_dict, contributions=shown.contributions)
+        yield Output(data, _lines(found, full=shown.explain, filtered=filtered), steps)
 
-        if sides:
-            show(*views.fused(fused, full=shown.explain, filtered=where is not None))
-            return
-        words = highlights(found.hits[:MAX_HIGHLIGHTED_HITS])
-        show(*views.results(found, words=words, full=shown.explain, filtered=where is not None))
-        if not found.hits:
-            other = "other words" if where is None else query
-            say_next(command("lexent", "search", path, other), command("lexent", "info", path))
-            return
-        strongest = found.concepts[0].label.split(" · ")[0]
-        steps = [command("lexent", "explain", path, query, found.hits[-1].id)]
-        if not steer:
-            steps.append(command("lexent", "search", path, query, "--boost", f"{strongest}=2"))
-        if not shown.explain:
-            steps.append(command("lexent", "search", path, query, "--explain"))
-        say_next(*steps)
+
+def _lines(found: Results, *, full: bool, filtered: bool) -> Iterator[Line]:
+    from lexent.cli import views
+    from lexent.explain.highlight import highlights
+
+    yield from views.results(found, words=highlights(found.hits[:MAX_HIGHLIGHTED_HITS]), full=full, filtered=filtered)
+
+
+def _fused_lines(found: FusedResults, *, full: bool, filtered: bool) -> Iterator[Line]:
+    from lexent.cli import views
+
+    yield from views.fused(found, full=full, filtered=filtered)

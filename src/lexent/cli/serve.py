@@ -5,59 +5,51 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lexent.cli import options
 from lexent.cli.console import say
-from lexent.cli.option_groups import Settings, values_group
+from lexent.cli.option_groups import Settings, settings_group
 from lexent.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from lexent.models import EncoderLike, LexiconLike
 
-HOST, PORT = "127.0.0.1", 7777
-_FILE = "server/settings.py"
-LIMITS = values_group(_FILE, "Limits", panel="Limits (what one request may ask for)", prefix="--max-")
-CHANGES = values_group(_FILE, "Settings", ("read_only", "refresh"), more={"refresh": {"min": 0.05}})
-Port = Annotated[
-    int | None, typer.Option("--port", min=0, max=65535, help="7777 where not given, or the next free one.")
-]
+_SETTINGS = ("server/settings.py", "Settings")
+LIMITS = settings_group("server/settings.py", "Limits", panel="Limits (what one request may ask for)", prefix="--max-")
+PORT = settings_group(*_SETTINGS, ("port",), ranges={"port": {"min": 0, "max": 65535}})
+SERVER = settings_group(*_SETTINGS, ("host", "read_only", "refresh"), ranges={"refresh": {"min": 0.05}}) + PORT
 
 
 def serve(
     paths: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Indexes, folders that `lexent index` made.")],
-    changes: Annotated[Settings, CHANGES],
+    settings: Annotated[Settings, SERVER],
     limits: Annotated[Settings, LIMITS],
     models: options.IndexModels,
-    host: Annotated[
-        str, typer.Option("--host", help="Where to listen; beyond this machine a key is needed: LEXENT_API_KEY.")
-    ] = HOST,
-    port: Port = None,
 ) -> None:
     """Serve indexes over HTTP, with a page to search, steer and see why.
 
     Only this machine can reach it, unless --host says otherwise: then LEXENT_API_KEY must hold a key, and
     LEXENT_READ_KEY may hold another for those who only search. Changes made by other processes show within a second.
     """
-    start(paths, host=host, port=port, limits=limits, **changes, **vars(models))
+    start(paths, settings, limits=limits, **vars(models))
 
 
 def start(
     paths: list[Path],
+    settings: Settings,
     *,
-    port: int | None = None,
     limits: Settings | None = None,
     encoder: EncoderLike = None,
     lexicon: LexiconLike = None,
     query: str = "",
     browse: bool = False,
-    **settings: Any,
 ) -> None:
-    """Serve until interrupted.
+    """Serve until interrupted. Where no port is given and the usual one is taken, the next free one is used.
 
-    query: what the page begins with; browse: show it in a browser when it is ready; settings: others of the server.
+    query: what the page begins with; browse: show it in a browser when it is ready.
     """
     from importlib.util import find_spec
     from urllib.parse import urlencode
@@ -68,13 +60,12 @@ def start(
     # oneDNN keeps what it compiled for the last 1,024 shapes of batches, and here those vary in length. It reads this
     # when torch is first used, so it is set now.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
-    from lexent.server.run import address, listen, run
+    from lexent.server.app import address, listen, run
     from lexent.server.settings import Keys, Limits
     from lexent.server.settings import Settings as ServerSettings
 
-    limited = Limits(**limits or {})
-    chosen = ServerSettings(port=PORT if port is None else port, keys=Keys.of(), limits=limited, **settings)
-    made = listen(chosen.host, chosen.port, others=port is None)
+    chosen = ServerSettings(keys=Keys.of(), limits=Limits(**limits or {}), **settings)
+    made = listen(chosen.host, chosen.port, others="port" not in settings)
     where = address(chosen, made)
     page = f"{where}/search?{urlencode({'q': query})}" if query else where
 

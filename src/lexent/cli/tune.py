@@ -33,13 +33,13 @@ class Trials:
     measure: str = "nDCG@10"
     """The ir_measures name of what to raise."""
     over: Annotated[str | None, typer.Option(metavar="NAMES")] = None
-    """The settings to tune, with commas, such as k1,b,k2; those of the formula where not given."""
+    """The settings to tune, with commas, such as k1,b,k2. [default: those of the formula]"""
     search: Search = "coordinate"
     """One setting at a time until none gains, or all combinations."""
     values: Annotated[list[str] | None, typer.Option(metavar="NAME=V,V")] = None
     """Values to try of a setting instead of our own: k1=1,2,4. Repeatable."""
     queries: int | None = None
-    """Try on at most this many queries of each, drawn evenly; all where not given."""
+    """Try on at most this many queries of each, drawn evenly. [default: all]"""
 
 
 @option_group

@@ -29,13 +29,9 @@ def results(
     *,
     words: Sequence[tuple[TokenShare, ...]],
     full: bool,
-    text: bool = True,
     filtered: bool = False,
 ) -> Iterator[Text]:
-    """A query's hits with their bars. words: what `highlights` gave for each; text: show a piece of each document.
-
-    filtered: whether only some documents could be hits.
-    """
+    """A query's hits with their bars. words: what `highlights` gave for each; filtered: only some could be hits."""
     yield Text.assemble(("query  ", "dim"), (found.query, "bold"))
     if full:
         yield from query_concepts(found.concepts)
@@ -46,16 +42,15 @@ def results(
         yield _nothing("a concept", filtered=filtered)
     for place, hit in enumerate(found.hits):
         yield Text()
-        yield from _hit(hit, words[place] if place < len(words) else (), full=full, text=text)
+        yield from _hit(hit, words[place] if place < len(words) else (), full=full)
 
 
-def _hit(hit: Hit, words: tuple[TokenShare, ...], *, full: bool, text: bool) -> Iterator[Text]:
+def _hit(hit: Hit, words: tuple[TokenShare, ...], *, full: bool) -> Iterator[Text]:
     yield _head(hit, f"{hit.score:7.2f}")
-    if text:
-        room = width() - len(MARGIN)
-        for line in snippet(hit, words, room).wrap(stdout(), room):
-            if line.plain.strip():
-                yield Text(MARGIN).append_text(line)
+    room = width() - len(MARGIN)
+    for line in snippet(hit, words, room).wrap(stdout(), room):
+        if line.plain.strip():
+            yield Text(MARGIN).append_text(line)
     yield from contributions(hit.explain(FULL if full else BRIEF), products=full)
     if full and hit.query.rows is not None:
         yield Text(f"{MARGIN}token by token (in the query > in the document)", style="dim")
@@ -84,7 +79,7 @@ def query_concepts(concepts: Sequence[QueryConcept]) -> Iterator[Text]:
     """The concepts that a query was searched by."""
     for place, concept in enumerate(concepts[:FULL]):
         head = "searched by  " if place == 0 else " " * len("searched by  ")
-        yield Text.assemble((head, "dim"), f"{concept.weight:6.2f}  ", _name(concept.id, concept.label))
+        yield Text.assemble((head, "dim"), f"{concept.weight:6.2f}  ", name(concept.id, concept.label))
     if len(concepts) > FULL:
         yield Text(f"{'':{len('searched by  ')}}{'':6}  and {len(concepts) - FULL} more", style="dim")
 
@@ -93,7 +88,7 @@ def added(concepts: Sequence[AddedConcept], *, shown: int) -> Iterator[Text]:
     """What feedback changed, and the documents that it came from."""
     for concept in concepts[:shown]:
         done = "added" if concept.own == 0 else "raised" if concept.weight > 0 else "lowered"
-        line = Text.assemble((f"{done:11}  ", "dim"), f"{concept.weight:+6.2f}  ", _name(concept.id, concept.label))
+        line = Text.assemble((f"{done:11}  ", "dim"), f"{concept.weight:+6.2f}  ", name(concept.id, concept.label))
         yield cut(line.append(f"  from {', '.join(concept.documents)}", style="dim"))
     if len(concepts) > shown:
         yield Text(f"{'':13}{'':6}  and {len(concepts) - shown} more", style="dim")
@@ -135,7 +130,7 @@ def alignment(found: Alignment) -> Iterator[Text]:
         yield cut(line)
 
 
-def comparison(other: Comparison, *, shown: int = FULL) -> Iterator[Text]:
+def comparison(other: Comparison) -> Iterator[Text]:
     """What a document that ranks higher has more of, and less of."""
     from lexent.explain.contributions import BAR_CHARS, bar
 
@@ -143,11 +138,11 @@ def comparison(other: Comparison, *, shown: int = FULL) -> Iterator[Text]:
     title = (titled(other.id, other.title), "bold")
     yield cut(Text.assemble(("rank ", "dim"), f"{other.rank}", ("  score ", "dim"), score, title))
     longest = max((abs(part.value) for part in other.differences), default=0.0)
-    for part in other.differences[:shown]:
+    for part in other.differences[:FULL]:
         line = Text.assemble(MARGIN, (bar(part.value, longest), "red" if part.value > 0 else "green"))
-        line.append_text(Text.assemble(f" {part.value:+6.2f}  ", _name(part.concept, part.label)))
+        line.append_text(Text.assemble(f" {part.value:+6.2f}  ", name(part.concept, part.label)))
         yield cut(line.append(f"  it has {part.other:.2f}, this one {part.document:.2f}", style="dim"))
-    left = other.differences[shown:]
+    left = other.differences[FULL:]
     if left:
         rest = sum(part.value for part in left)
         yield Text(f"{MARGIN}{'':{BAR_CHARS}} {rest:+6.2f}  {len(left)} more", style="dim")
@@ -181,10 +176,11 @@ def cut(line: Text) -> Text:
     return line
 
 
-def _name(concept: int, label: str) -> Text:
+def name(concept: int, label: str) -> Text:
+    """A concept's number and label."""
     return Text.assemble((f"#{concept} ", "dim"), label)
 
 
 def _contribution_name(part: Contribution, *, products: bool, words: bool) -> Text:
-    name = Text(part.label) if words else _name(part.concept, part.label)
-    return name.append(f"  query {part.query:.2f} x document {part.document:.2f}", style="dim") if products else name
+    shown = Text(part.label) if words else name(part.concept, part.label)
+    return shown.append(f"  query {part.query:.2f} x document {part.document:.2f}", style="dim") if products else shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -52,6 +52,8 @@ class Corpus:
     """None: the source gives whole documents."""
     empty: bool = False
     """Documents without a word are kept, not refused: test collections have them (Cranfield's 471 and 995)."""
+    sample: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, compare=False)
+    """The first rows."""
 
     @property
     def name(self) -> str:
@@ -90,7 +92,7 @@ class Corpus:
         count = self.count()
         size = "" if count is None else f"{count:,} {unit}{'' if count == 1 else 's'}; "
         if self.columns:
-            types = ", ".join(f"{field} ({kind})" for field, kind in self.field_types.items())
+            types = ", ".join(f"{name} ({kind})" for name, kind in (self.field_types or self._kinds()).items())
             return f"{size}{self.columns.description}{f'; fields: {types}' if types else ''}"
         if self.table.unit == "file":
             return f"{size}id = path, title = first heading or file name, text = the file"
@@ -105,6 +107,15 @@ class Corpus:
         rows = (cast("Mapping[str, str]", row) for _, row in self.table.rows())
         first = next(rows, {})
         return infer(chain([first], rows), [column for column in first if column not in used])
+
+    def _kinds(self) -> dict[str, str]:
+        """The fields that a filter can read and their kinds, in the first rows of a source that has types itself."""
+        columns = self.columns or Columns(text="text")
+        rows = (self._metadata(row, columns, self.name) for row in self.sample)
+        found: dict[str, str] = {}
+        for name, kind in chain.from_iterable(map(_kinds_of, rows)):
+            found.setdefault(name, kind)
+        return found
 
     def _metadata(self, row: Mapping[str, Any], columns: Columns, where: str) -> dict[str, Any]:
         """All columns that are not used otherwise. A mapping under "metadata" gives its own keys, not one key."""
@@ -189,7 +200,7 @@ def read(source: Source, *, text: str | None = None, title: str | None = None, i
                 raise InputError(f'{table.name} has no columns, so --{option} "{given}" names nothing; leave it out')
         return Corpus(table, None)
     chosen = choose(mappings, name=table.name, text=text, title=title, id=id)
-    return Corpus(table, chosen, empty=Path(table.name).name in BEIR_NAMES)
+    return Corpus(table, chosen, empty=Path(table.name).name in BEIR_NAMES, sample=tuple(mappings))
 
 
 def _path_table(path: Path) -> Table:
@@ -291,6 +302,18 @@ def _text(value: Any, column: str | None, where: str) -> str:
     raise InputError(
         f'{where}: the column "{column}" holds a {type(value).__name__}, not text; name another one: --text COLUMN'
     )
+
+
+def _kinds_of(metadata: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Each field with the kind of its value; one within another is "author.name", a list has those of its elements."""
+    for name, value in metadata.items():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, Mapping):
+                yield from _kinds_of(one, f"{prefix}{name}.")
+            elif isinstance(one, bool):
+                yield prefix + name, "boolean"
+            elif one is not None and one != "":
+                yield prefix + name, "number" if isinstance(one, int | float) else "text"
 
 
 def _plain(value: Any) -> Any:

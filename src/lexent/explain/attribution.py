@@ -98,6 +98,11 @@ class CodedText:
         """How much each word raised a concept, strongest first."""
         return self.words(self.activations(concept))
 
+    def attribution(self, concept: int, label: str) -> Attribution:
+        """The words that raised a concept of that label."""
+        activations = self.activations(concept)
+        return Attribution(concept, label, float(activations.sum()), self.words(activations))
+
 
 def code_texts(pipeline: Pipeline, texts: Sequence[str], *, kind: Kind) -> list[CodedText]:
     """The texts, encoded and coded token by token, as an index codes them."""
@@ -129,9 +134,7 @@ def attribute(text: str, concept: int, *, kind: Kind, pipeline: Pipeline) -> Att
             f'the recipe "{recipe.name}" encodes a text as one {recipe.level} vector, so no token stands for a '
             "concept; words can be shown for recipes that encode tokens"
         )
-    coded = code_texts(pipeline, [text], kind=kind)[0]
-    activations = coded.activations(concept)
-    return Attribution(concept, lexicon.label(concept), float(activations.sum()), coded.words(activations))
+    return code_texts(pipeline, [text], kind=kind)[0].attribution(concept, lexicon.label(concept))
 
 
 def tokens(hit: Hit, concept: str | int) -> ConceptTokens:

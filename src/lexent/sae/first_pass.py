@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 
+from lexent.jit import njit
 from lexent.sae.integer_products import (
     LANES,
     LatentTiles,
@@ -187,7 +187,7 @@ def _padded(array: NDArray[Any], fill: float) -> NDArray[Any]:
     return out
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _threshold(tops, margin, best):  # type: ignore[no-untyped-def]
     """What a latent's upper bound must reach, given the largest upper bound of each block.
 
@@ -205,7 +205,7 @@ def _threshold(tops, margin, best):  # type: ignore[no-untyped-def]
     return best[k - 1] - margin
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _consider(j, x, exact, exact_scale, bias, ids, values):  # type: ignore[no-untyped-def]
     """Take latent j among the k best of a state where its activation in float32 is one of these."""
     total = np.float32(0)
@@ -223,7 +223,7 @@ def _consider(j, x, exact, exact_scale, bias, ids, values):  # type: ignore[no-u
         ids[place] = j
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _bounds(product, scale, bias, length, step, error, slack, upper, top_upper):  # type: ignore[no-untyped-def]
     """Upper bounds of all pre-activations, and their maxima over blocks.
 
@@ -240,7 +240,7 @@ def _bounds(product, scale, bias, length, step, error, slack, upper, top_upper):
                 top_upper[block] = part[block]
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _refine(  # type: ignore[no-untyped-def]
     products, steps, errors, slack, x, scale, bias, length, exact, exact_scale, ids, values, rows
 ):
@@ -260,7 +260,7 @@ def _refine(  # type: ignore[no-untyped-def]
                         _consider(j, x[row], exact, exact_scale, bias[j], ids[row], values[row])
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _code_tiles(  # type: ignore[no-untyped-def]
     integers, steps, errors, slack, x, live, groups, starts, counts, packed, scale, bias, length, exact, exact_scale,
     ids, values,

@@ -13,7 +13,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -21,6 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from lexent.cpu import CPU_FEATURES
+from lexent.jit import njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,7 +95,7 @@ class LatentTiles:
         return out
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def padded(n):  # type: ignore[no-untyped-def]
     """States are multiplied TILE_ROWS at a time."""
     return -(-n // TILE_ROWS) * TILE_ROWS
@@ -206,7 +206,7 @@ def highest(
     return types.float32(products, types.int64, scale, bias, length, types.int64, *numbers), emit
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def transposed(states, rows):  # type: ignore[no-untyped-def]
     """int16[d, rows]: the values of each input for states int16[n, d], then zeros."""
     n, width = states.shape
@@ -217,7 +217,7 @@ def transposed(states, rows):  # type: ignore[no-untyped-def]
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def gather(by_input, inputs, out):  # type: ignore[no-untyped-def]
     """Some inputs of transposed states, two in 32 bits, as `multiply_tile` reads them: to out int32[pairs * rows]."""
     rows = by_input.shape[1]
@@ -229,7 +229,7 @@ def gather(by_input, inputs, out):  # type: ignore[no-untyped-def]
             out[place + row] = (np.int32(first[row]) & np.int32(0xFFFF)) | (np.int32(second[row]) << np.int32(16))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def multiply_tile(gathered, rows, packed, tile, out):  # type: ignore[no-untyped-def]
     """The products of gathered states with one tile, to out int32[rows * LANES]; rows: a multiple of TILE_ROWS."""
     pairs = packed.shape[1]
@@ -238,7 +238,7 @@ def multiply_tile(gathered, rows, packed, tile, out):  # type: ignore[no-untyped
         _tile(gathered, row, packed, place, pairs, out, row * LANES, rows)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def multiply_one(states, row, inputs, packed, tile, gathered, out):  # type: ignore[no-untyped-def]
     """The products of one of states int16[n, d] with one tile, to out int32[LANES]. gathered: a buffer."""
     pairs = packed.shape[1]

@@ -94,7 +94,9 @@ class DocumentScorer:
         max_doublings = max((segment.most_doublings for segment in self.segments), default=0)
         self.curve = quantisation.impact_curve(recipe, doublings=max_doublings)
         self._highest_impact = float(self.curve.max())
-        self._live: Masks = [np.empty(0, np.bool_) if deleted is None else ~deleted.mask for deleted in self.tombstones]
+        self._live: Masks = [
+            _read_only(np.empty(0, np.bool_) if deleted is None else ~deleted.mask) for deleted in self.tombstones
+        ]
         self._impacts: list[Any] = [None] * len(self.segments)
         self._free_workspaces: deque[Any] = deque()
 
@@ -211,7 +213,7 @@ class DocumentScorer:
 
     def _live_masks(self, allowed: Masks) -> Masks:
         def both(mask: NDArray[np.bool_], live: NDArray[np.bool_]) -> NDArray[np.bool_]:
-            return mask & live if len(live) and len(mask) else (mask if len(mask) else live)
+            return _read_only(mask & live if len(live) and len(mask) else (mask if len(mask) else live))
 
         return [both(mask, live) for mask, live in zip(allowed, self._live, strict=True)]
 
@@ -302,3 +304,10 @@ class DocumentScorer:
             return self._free_workspaces.pop()
         except IndexError:
             return self._topk.workspace.new_workspace(binary=self.recipe.binary)
+
+
+def _read_only(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The mask as filters give it: kernels are compiled once for read-only masks, and once more for writable ones."""
+    view = mask.view()
+    view.setflags(write=False)
+    return view

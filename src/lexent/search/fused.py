@@ -44,7 +44,7 @@ class FusedHit(RankedDocument):
         return {**RankedDocument.to_dict(self), "parts": parts}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FusedResults(Ranked[FusedHit]):
     """The hits of one query, best first."""
 

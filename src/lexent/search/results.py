@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from lexent.search.searcher import Searcher
 
 T = TypeVar("T")
+SHOWN_CONTRIBUTIONS = 3
+"""Contributions that the readable form shows of a hit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,9 @@ class RankedDocument:
         found = {"rank": self.rank, "id": self.id, "score": self.score, "title": self.title, "text": self.text}
         return {**found, "metadata": dict(self.metadata)}
 
+    def __str__(self) -> str:
+        return f"{self.rank:3}  {self.score:8.3f}  {self.id}  {self.title}".rstrip()
+
 
 @dataclass(frozen=True, slots=True)
 class DenseHit(RankedDocument):
@@ -131,6 +136,11 @@ class Hit(RankedDocument):
         explainer = self.index.explainer
         return explainer.alignment(self.index, self.query, self.position, id=self.id, score=self.score)
 
+    def __str__(self) -> str:
+        strongest = self.explain(SHOWN_CONTRIBUTIONS).contributions
+        reasons = ", ".join(f"{part.label} {part.value:.2f}" for part in strongest)
+        return f"{RankedDocument.__str__(self)}\n{'':15}{reasons}"
+
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         """As JSON has it. contributions: at most this many; the others are summed in "rest"."""
         explanation = self.explain(arguments.whole_or_none("contributions", contributions, least=0))
@@ -146,7 +156,17 @@ class Ranked(Sequence[T]):
     """Hits, best first: their sequence is that of `hits`."""
 
     __slots__ = ()
+    query: str
     hits: tuple[T, ...]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.query!r}, {self._count()})"
+
+    def __str__(self) -> str:
+        return "\n".join([f'"{self.query}": {self._count()}', *map(str, self.hits)])
+
+    def _count(self) -> str:
+        return "1 hit" if len(self.hits) == 1 else f"{len(self.hits):,} hits"
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -162,7 +182,7 @@ class Ranked(Sequence[T]):
         return self.hits[place]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Results(Ranked[Hit]):
     """The hits of one query, best first, and the concepts that it was searched by, strongest first."""
 

@@ -6,9 +6,9 @@ Limits that the server's settings give are checked where the request is answered
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, TypeAdapter, create_model
 
 from lexent.arguments import HIGHEST_WEIGHT
 from lexent.errors import InputError
@@ -36,16 +36,17 @@ def _descriptions(kind: type) -> dict[str, str]:
 
 
 def _recipe_settings() -> type[BaseModel]:
-    """Recipe settings that can change without encoding documents again: their types and doc lines are the recipe's."""
+    """Recipe settings that can change without encoding documents again: their types and doc lines are the recipe's.
+
+    Names and values are checked by the recipe, whose messages say what is allowed.
+    """
     fields: dict[str, Any] = {}
     for kind in (BM25, Recipe):
         types, descriptions = get_type_hints(kind), _descriptions(kind)
         for name in (name for name in types if name in TUNABLE):
-            strict = False if get_origin(types[name]) is tuple else None  # JSON has lists
-            field = Field(default=None, description=descriptions[name], strict=strict)
-            fields[name] = (types[name] | None, field)
-    # Other names are allowed here, and refused with a message that says which settings can change.
-    config = ConfigDict(extra="allow", frozen=True, strict=True)
+            field = Field(default=None, description=descriptions[name])
+            fields[name] = (Annotated[types[name] | None, SkipValidation], field)
+    config = ConfigDict(extra="allow", frozen=True)
     return create_model("RecipeSettings", __config__=config, __doc__="Settings of a recipe, by name.", **fields)
 
 
@@ -67,11 +68,15 @@ class TextBody(Body):
     query: Annotated[str, Field(min_length=1)]
     """What to search for, in plain words."""
 
-    def searcher(self, served: ServedIndex, settings: dict[str, Any] | None = None) -> Searcher:
-        """The searcher of an index that answers it, by other recipe settings; a query that is too long is refused."""
+    def recipe_settings(self) -> dict[str, Any]:
+        """Recipe settings to search by instead of the index's own."""
+        return {}
+
+    def searcher(self, served: ServedIndex) -> Searcher:
+        """The searcher of an index that answers it; a query that is too long is refused."""
         if len(self.query) > served.limits.query:
             raise InputError(f"the query has {len(self.query):,} characters; allowed: at most {served.limits.query:,}")
-        return served.searcher(settings)
+        return served.searcher(self.recipe_settings())
 
 
 class QueryBody(TextBody):
@@ -90,13 +95,10 @@ class QueryBody(TextBody):
     unlike: Ids
     """Ids of documents to learn against."""
 
-    def searcher(self, served: ServedIndex, settings: dict[str, Any] | None = None) -> Searcher:
-        """The searcher of an index that answers it, by the body's settings."""
-        # The values of unknown names are not read: they may be nested deeper than JSON can be written.
-        given = {
-            name: getattr(self.settings, name) if name in TUNABLE else None for name in self.settings.model_fields_set
-        }
-        return super().searcher(served, {**given, **(settings or {})})
+    def recipe_settings(self) -> dict[str, Any]:
+        """Those that the body gives; a recipe has tuples where JSON has lists."""
+        given = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
+        return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
 
     @property
     def weighing(self) -> dict[str, Any]:

@@ -1,22 +1,14 @@
-"""The page's files, read once and served from memory. Only names that were found at the start are answered."""
+"""The page's files, and the addresses that show it."""
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
-from importlib import resources
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from starlette.exceptions import HTTPException
+from fastapi.staticfiles import StaticFiles
 
 SCREENS = ("/", "/search", "/compare", "/concept", "/document", "/lexicon")
 """Addresses that the page itself tells apart."""
-MEDIA = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -33,45 +25,25 @@ POLICY = "; ".join(
 """Nothing comes from elsewhere, nothing written into the page runs, and no text can become HTML."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file of the page, in memory."""
+class PageFiles(StaticFiles):
+    """The files of the page, which a browser asks for again each time and gets again where they changed."""
 
-    content: bytes
-    media: str
-    tag: str
-
-
-def read() -> dict[str, File]:
-    """All files of the page, by name."""
-    found = {}
-    for entry in resources.files("lexent.server").joinpath("page").iterdir():
-        ending = "." + entry.name.rpartition(".")[2]
-        if ending in MEDIA:
-            content = entry.read_bytes()
-            tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
-            found[entry.name] = File(content, MEDIA[ending], tag)
-    return found
+    def file_response(self, *given: Any, **named: Any) -> Response:
+        """The file, or that the browser has it already."""
+        response = super().file_response(*given, **named)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
 
 
 def router() -> APIRouter:
     """The routes of the page's files."""
-    files, routes = read(), APIRouter(include_in_schema=False)
-
-    def answer(request: Request, name: str) -> Response:
-        file = files.get(name)
-        if file is None:
-            raise HTTPException(404)
-        headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
-        if request.headers.get("if-none-match") == file.tag:
-            return Response(status_code=304, headers=headers)
-        return Response(file.content, media_type=file.media, headers=headers)
+    files, routes = PageFiles(packages=[("lexent.server", "page")]), APIRouter(include_in_schema=False)
 
     async def screen(request: Request) -> Response:
-        return answer(request, "index.html")
+        return await files.get_response("index.html", request.scope)
 
     async def part(request: Request, name: str) -> Response:
-        return answer(request, name)
+        return await files.get_response(name, request.scope)
 
     for path in SCREENS:
         routes.add_api_route(path, screen, methods=["GET", "HEAD"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -27,11 +26,9 @@ class ServerError(LexentError):
         self.http_status, self.slug, self.headers = status, slug, headers
 
 
-def overloaded(detail: str, *, retry: float = 1.0) -> ServerError:
+def overloaded(detail: str) -> ServerError:
     """429: too many requests."""
-    seconds = math.ceil(retry)
-    headers = {"Retry-After": str(seconds)}
-    return ServerError(f"{detail}; try again in {seconds} s", status=429, slug="overloaded", headers=headers)
+    return ServerError(f"{detail}; try again in 1 s", status=429, slug="overloaded", headers={"Retry-After": "1"})
 
 
 def starting() -> ServerError:

@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import orjson
-
+from lexent import recipes
 from lexent.artifact import MANIFEST
 from lexent.bounded_cache import BoundedCache
 from lexent.engine import Index
+from lexent.errors import InputError
+from lexent.recipes import Recipe
 from lexent.search.searcher import Searcher
 from lexent.server.micro_batching import MicroBatcher
 from lexent.server.replies import ChangeReply, IndexReply
@@ -31,7 +32,7 @@ class ServedIndex:
         self.name, self.index, self.batcher, self.limits = name, index, batcher, limits
         self.cache: BoundedCache[Any, Any] = BoundedCache(MAX_CACHED_ANSWERS)
         self.writers = Workers(threads=1, most=limits.writes, seconds=None, name=f"lexent-write-{name}")
-        self._searchers: BoundedCache[bytes, Searcher] = BoundedCache(MAX_CACHED_SEARCHERS)
+        self._searchers: BoundedCache[tuple[int, Recipe], Searcher] = BoundedCache(MAX_CACHED_SEARCHERS)
         self._seen = self._manifest_state()
 
     # --- read --------------------------------------------------------------------------------------------------
@@ -41,7 +42,11 @@ class ServedIndex:
         searcher = self.index.searcher
         if not settings:
             return searcher
-        key = orjson.dumps([searcher.manifest.generation, settings], option=orjson.OPT_SORT_KEYS)
+        try:
+            recipe = recipes.retuned(searcher.recipe, dict(settings))
+        except InputError as error:
+            raise InputError(f'settings: {error}; write for example "settings": {{"k1": 3, "b": 0.4}}') from error
+        key = (searcher.manifest.generation, recipe)
         return self._searchers.get_or_make(key, lambda: searcher.retuned(dict(settings)))
 
     def refresh(self) -> bool:

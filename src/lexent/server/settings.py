@@ -91,9 +91,9 @@ class Settings:
     """The settings of a server."""
 
     host: str = "127.0.0.1"
-    """The address to listen at; beyond this machine a key is needed."""
+    """The address to listen at; beyond this machine a key is needed: LEXENT_API_KEY."""
     port: int = 7777
-    """The port to listen at."""
+    """The port to listen at; the next free one where this is taken and none was chosen."""
     keys: Keys = field(default_factory=Keys)
     """Who may read and who may change."""
     limits: Limits = field(default_factory=Limits)

@@ -8,12 +8,12 @@ candidates. They are probed in one list after the other, and dropped as soon as 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.postings.descriptor import ENCODING, ENTRIES, START
 from lexent.indexing.postings.packing import BITMAP, CODE_ARRAY
 from lexent.indexing.postings.simd import AVX512, bytes_at_least, prefetch, trailing_zeros
+from lexent.jit import njit
 from lexent.topk import upper_bounds
 from lexent.topk.maxscore import suffix_sums
 from lexent.topk.posting_lists import accumulate, score_candidates

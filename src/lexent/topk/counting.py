@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.postings import binary_postings
@@ -26,6 +25,7 @@ from lexent.indexing.postings.simd import (
     prefetch,
     trailing_zeros,
 )
+from lexent.jit import njit
 from lexent.topk.heap import COUNT, push
 from lexent.topk.impacts import contribution
 from lexent.topk.posting_lists import collect_candidates

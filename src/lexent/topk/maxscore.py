@@ -7,10 +7,10 @@ rest sum to a share of the threshold. Documents that can still reach the thresho
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.postings.descriptor import ENTRIES
+from lexent.jit import njit
 from lexent.topk import upper_bounds
 from lexent.topk.posting_lists import accumulate, collect_candidates, score_candidates
 from lexent.topk.workspace import DAMAGED, THRESHOLD, Chunk, QueryTerms, Workspace

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.forward.token_kernels import DAMAGED, PART_ROWS, TokenArrays
@@ -30,6 +29,7 @@ from lexent.indexing.postings.packing import (
     known_in,
     locate,
 )
+from lexent.jit import njit
 from lexent.topk.heap import COUNT, push
 
 SCORED = 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.postings import binary_postings, bitmaps
@@ -19,6 +18,7 @@ from lexent.indexing.postings.simd import (
     scores_at_least,
     trailing_zeros,
 )
+from lexent.jit import njit
 from lexent.topk.impacts import contribution, curve_position
 from lexent.topk.upper_bounds import SATURATED, UpperBounds, code_bound
 from lexent.topk.workspace import DAMAGED, Chunk, QueryTerms, Workspace

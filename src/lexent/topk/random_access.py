@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.postings import binary_postings, bitmaps
@@ -21,6 +20,7 @@ from lexent.indexing.postings.packing import (
     unpack_latent,
 )
 from lexent.indexing.postings.quantisation import CODE_OF_ONE
+from lexent.jit import njit
 from lexent.topk.impacts import contribution, curve_position
 from lexent.topk.weighted import SegmentImpacts
 from lexent.topk.workspace import DAMAGED

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.postings import bitmaps
@@ -35,6 +34,7 @@ from lexent.indexing.postings.simd import (
     quantise_scores,
     store_word,
 )
+from lexent.jit import njit
 from lexent.topk.impacts import contribution
 from lexent.topk.workspace import Chunk, QueryTerms, Workspace
 

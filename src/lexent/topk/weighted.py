@@ -14,13 +14,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.postings.descriptor import COLUMNS, MAX_POSITION
 from lexent.indexing.postings.packing import CHUNK_DOCUMENTS, PostingLists, find_list, known_in, locate
 from lexent.indexing.postings.quantisation import CODE_OF_ONE, NARROW_NEUTRAL_SHIFT, NARROW_SHIFT_OFFSET
 from lexent.indexing.postings.simd import prefetch
+from lexent.jit import njit
 from lexent.topk import bound_pruning, maxscore
 from lexent.topk.heap import COUNT, push
 from lexent.topk.impacts import contribution

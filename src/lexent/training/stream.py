@@ -150,8 +150,9 @@ def balanced(texts: Sequence[str], domains: Sequence[int], *, power: float) -> N
         if not below.any():
             break
         shares[below] *= (1 - shares[~below].sum()) / shares[below].sum()
-    weights = (shares / np.maximum(sizes, 1))[of]
-    return weights * (len(texts) / weights.sum())
+    weights: NDArray[np.float64] = (shares / np.maximum(sizes, 1))[of]
+    weights *= len(texts) / weights.sum()
+    return weights
 
 
 def fits_on_gpu(texts: Sequence[str], encoder: Encoder, *, level: Level) -> bool:

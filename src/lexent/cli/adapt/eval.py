@@ -32,8 +32,8 @@ class Comparing:
     without 20 to 80 % of the dimensions), search-adaptor, hypencoder-2 to hypencoder-8, or all. Those that learn are
     trained on --train-split first."""
     train_split: str | None = None
-    """The split that other methods learn from, and that tells which test queries are new. Default: the adapter's
-    own."""
+    """The split that other methods learn from, and that tells which test queries are new. [default: the adapter's
+    own]"""
     measures: str = "nDCG@10,R@10,RR@10"
     """Names of ir_measures with commas, such as nDCG@10,R@10,RR@10."""
     encoder: options.EncoderName = None

@@ -35,7 +35,7 @@ class Source:
     index: Annotated[Path | None, typer.Option(metavar="DIR")] = None
     """The concepts of this index's lexicon, with its document counts."""
     lexicon: options.Name = None
-    """A lexicon's folder, or the name of a shipped one; the shipped default where not given."""
+    """A lexicon's folder, or the name of a shipped one. [default: the shipped one]"""
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Lexicon, Index | None]]:

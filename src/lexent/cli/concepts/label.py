@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from lexent.cli import models, options
+from lexent.cli.concepts.lexicon_source import lexicon_and_encoder
 from lexent.cli.console import Output, command
 from lexent.cli.failures import INTERRUPTED, error_line
 from lexent.cli.option_groups import option_group
 from lexent.cli.progress import Meter
-from lexent.cli.subjects import subject_of
 from lexent.cli.train.app import texts_of
 from lexent.errors import InputError
 
@@ -23,7 +23,7 @@ class EvidenceOptions:
     """Which concepts are named, and from how many examples."""
 
     limit: Annotated[int | None, typer.Option("-n", min=1)] = None
-    """Name this many concepts, drawn at random; all where not given."""
+    """Name this many concepts, drawn at random. [default: all]"""
     examples: Annotated[int, typer.Option(min=1)] = 20
     """Active texts that the model is shown of a concept."""
     least: Annotated[int, typer.Option(min=1)] = 5
@@ -66,7 +66,7 @@ def label(
     start = perf_counter()
     check_target(out, kind="lexicon", overwrite=overwrite)
     reached, seed, least = endpoint.of(model), evidence.seed, evidence.least
-    lexicon, coder = subject_of(source, encoder=encoder)
+    lexicon, coder = lexicon_and_encoder(source, encoder=encoder)
     held = texts_of(texts, columns, sample=evidence.sample, distinct=True)
     with Meter() as meter:
         seen = observe(held, encoder=coder, lexicon=lexicon, progress=meter.counter("coding", len(held)))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lexent.cli import models, options
+from lexent.cli.concepts.lexicon_source import lexicon_and_encoder
 from lexent.cli.console import Output, command, say
-from lexent.cli.option_groups import option_group
+from lexent.cli.option_groups import Settings, option_group, settings_group
 from lexent.cli.progress import Meter
-from lexent.cli.subjects import subject_of
 from lexent.cli.train.app import texts_of
 from lexent.errors import InputError
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from lexent.studies.naming.grades import Outcome
     from lexent.studies.naming.questions import Task
 
-Distractors = Literal["random", "near"]
-Spread = Literal["quantiles", "top"]
 JUDGES = ("words", "embedding", "model")
 
 
@@ -34,7 +32,7 @@ class JudgeOptions:
     """Who answers, and the language model among them."""
 
     judges: str | None = None
-    """Who answers: words, embedding, and model where --model is given. Default: all."""
+    """Who answers: words, embedding, and model where --model is given. [default: all]"""
     judge_encoder: options.Name = None
     """Another encoder for the embedding judge, so that no encoder judges its own concepts."""
     model: Annotated[str | None, typer.Option(metavar="NAME", rich_help_panel=models.PANEL)] = None
@@ -57,34 +55,20 @@ class JudgeOptions:
         return found
 
 
-@option_group
-class QuestionOptions:
-    """What is asked, and how much."""
-
-    SETTINGS = ("studies/naming/exam.py", "Plan")
-    tasks: str | None = None
-    """What to ask, with commas: intrusion, named-intrusion, detection, identification, simulation. Default: all, and
-    the last two for --export-html."""
-    concepts: Annotated[int, typer.Option(min=2)] = 200
-    labelled: bool = False
-    """Only concepts that a language model named; their old names are scored beside them."""
-    questions: Annotated[int, typer.Option(min=1)] = 100
-    examples: Annotated[int, typer.Option(min=9)] = 20
-    spread: Spread = "quantiles"
-    """Texts of a concept from its whole range of activation, or the top."""
-    shown: Annotated[int, typer.Option(min=1)] = 10
-    """Concepts of a passage that are shown."""
-    distractors: Distractors = "random"
-    """The nine other passages: any, or those most alike."""
-    top: Annotated[int, typer.Option(min=1)] = 1000
-    """Depth of the ranking in simulation: documents that count as retrieved."""
-    seed: options.Seed = 0
-
-    def plan(self, *, for_people: bool) -> Plan:
-        """The plan of the exam."""
-        from lexent.studies.naming.exam import Plan
-
-        return Plan(**{**vars(self), "tasks": _tasks(self.tasks, for_people=for_people)})
+PLAN = settings_group(
+    "studies/naming/exam.py",
+    "Plan",
+    ("tasks", "concepts", "labelled", "questions", "examples", "spread", "shown", "distractors", "top", "seed"),
+    help={
+        "tasks": "What to ask, with commas: intrusion, named-intrusion, detection, identification, simulation. "
+        "[default: all; the last two for --export-html]"
+    },
+    ranges={
+        name: {"min": least}
+        for name, least in {"concepts": 2, "examples": 9, "questions": 1, "shown": 1, "top": 1}.items()
+    },
+)
+"""What is asked, and how much."""
 
 
 @option_group
@@ -118,7 +102,7 @@ class TestedOptions:
 
 def score(
     tested: TestedOptions,
-    questions: QuestionOptions,
+    planned: Annotated[Settings, PLAN],
     judging: JudgeOptions,
     columns: options.TextColumns,
     endpoint: models.EndpointOptions,
@@ -130,6 +114,8 @@ def score(
     the name tell which texts have the concept (AUC)? identification: which of ten passages do these concepts describe?
     simulation: which of two passages is ranked higher? Half of the texts are used, those that `label` does not show.
     """
+    from lexent.studies.naming.exam import Plan
+
     if worksheets.answers:
         from lexent.studies.naming.worksheets import score as scored
 
@@ -139,10 +125,11 @@ def score(
     if not texts:
         raise InputError("no texts were given; name a file or folder: lexent concepts score TEXTS")
     judging.chosen()  # refused before the long work
-    plan = questions.plan(for_people=worksheets.export_html is not None)
+    for_people = worksheets.export_html is not None
+    plan = Plan(**{**planned, "tasks": _tasks(planned.get("tasks"), for_people=for_people)})
     collection = _collection(texts, tested.split) if "simulation" in plan.tasks else None
     held = texts_of(texts, columns, sample=tested.sample, distinct=True)
-    found = _exams(held, plan, tested, collection, before=plan.labelled and worksheets.export_html is None)
+    found = _exams(held, plan, tested, collection, before=plan.labelled and not for_people)
     if collection is not None:
         _note_missing(found, documents=len(collection.documents), top=plan.top)
     if worksheets.export_html is not None:
@@ -166,7 +153,7 @@ def _exams(
     found = []
     with Meter() as meter:
         for source in tested.lexicon or [default_for()]:
-            lexicon, encoder = subject_of(source, encoder=tested.encoder)
+            lexicon, encoder = lexicon_and_encoder(source, encoder=tested.encoder)
             both = (lexicon, exams.before_labelling(lexicon)) if before else (lexicon,)
             for k in tested.sae_k or (None,):
                 coding = f"coding, {Path(source).name}{f', k = {k}' if k else ''}"

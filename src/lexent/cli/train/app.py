@@ -45,15 +45,15 @@ class Run:
     recipe: str | None = None
     """The recipe to train for. ssr and uhd learn from pairs of queries and documents; of others the level is taken."""
     passes: int | None = None
-    """How often every text is seen. Default: 3, and 2 before the pairs of ssr, or none with --paper."""
+    """How often every text is seen. [default: 3; 2 before the pairs of ssr, none with --paper]"""
     sentences: int = 4
     """Learn from up to this many sentences of each text, too."""
     balance: float | None = None
     """Draw each of several TEXTS by this power of its size, none of them more than a fifth: 0 alike, 1 as they are."""
     level: Level | None = None
-    """Learn from a state per token, or one per text. Default: tokens."""
+    """Learn from a state per token, or one per text. [default: tokens]"""
     sample: int | None = None
-    """Learn from this many texts only, drawn evenly; all where not given."""
+    """Learn from this many texts only, drawn evenly. [default: all]"""
     bits: int = 32
     """Precision of the stored matrices: 32, or 8 for a quarter."""
     overwrite: options.Overwrite = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from lexent.cli.console import say
 from lexent.cli.option_groups import Settings, changes_of, option_group, settings_group
-from lexent.cli.options import names_of
+from lexent.cli.options import names_of, numbers_of
 from lexent.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,15 +31,15 @@ class PairSources:
     PANEL = _PAIRS_PANEL
     pairs: Annotated[list[str] | None, typer.Option(metavar="COLLECTION_OR_FILE")] = None
     """Queries with documents that answer them: a collection (its train split), files whose texts have titles (title and
-    text make a pair), or a file of --prepare. Can be given several times. Default: the titles of TEXTS."""
+    text make a pair), or a file of --prepare. Can be given several times. [default: the titles of TEXTS]"""
     split: str | None = None
-    """The judgements of collections to learn from; a test split is refused. Default: those that an ir_datasets id
-    names, else train."""
+    """The judgements of collections to learn from; a test split is refused. [default: those that an ir_datasets id
+    names, else train]"""
     asking: int | None = None
-    """Sentences of each titled text that ask for the rest of it, beside its title. Default: 0."""
+    """Sentences of each titled text that ask for the rest of it, beside its title. [default: 0]"""
     negatives: str | None = None
     """How documents that only look right are found: bm25 (by words), dense (by the encoder's vectors), both with a
-    comma between, or none. Default: bm25."""
+    comma between, or none. [default: bm25]"""
     prepare: bool = False
     """Only write the pairs with their negatives, to the .npz file that --out names: another machine can train on it
     (--pairs FILE.npz), and needs no search engine for that."""
@@ -65,13 +66,6 @@ class UhdRun:
     """Train all buckets at once on one copy of the encoder, not one after the other on one each."""
 
 
-def _layers(given: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(name) for name in names_of(given))
-    except ValueError as error:
-        raise InputError(f'layers are "{given}"; allowed: integers with commas between: 4,6') from error
-
-
 PAIRS = changes_of(PairSources) + settings_group(
     *_RETRIEVAL, ("steps", "epochs", "hard", "encoder_lr", "temperature"), panel=_PAIRS_PANEL
 )
@@ -86,7 +80,7 @@ SSR = changes_of(SsrRun) + settings_group(
     flags={"whole_d_sae": "--whole-latents", "freeze": "--unfreeze/--freeze"},
     help={
         "freeze": "Train the encoder with the autoencoders, and save it beside the lexicon, in the folder DIR-encoder. "
-        "Default: --freeze; with --paper: --unfreeze."
+        "[default: freeze; with --paper: unfreeze]"
     },
     convert={"freeze": lambda unfreeze: not unfreeze},
 )  # fmt: skip
@@ -98,10 +92,10 @@ UHD = changes_of(UhdRun) + settings_group(
     panel=_UHD_PANEL,
     help={
         "rank": "Rank of the change of each of the encoder's matrices: 0 leaves the encoder as it is, -1 trains all of "
-        "it. Default: 16."
+        "it. [default: 16]"
     },
     more_help={"layers": "Several with commas between."},
-    convert={"layers": _layers, "rank": lambda rank: None if rank < 0 else rank},
+    convert={"layers": partial(numbers_of, int, "--layers", "4,6"), "rank": lambda rank: None if rank < 0 else rank},
 )
 """Settings of winners in buckets."""
 RUN_OPTIONS = {*changes_of(PairSources).flags, "start", "joint"}

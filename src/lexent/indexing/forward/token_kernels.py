@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from lexent.jit import njit
 
 PART_ROWS = 256
 """Rows of a part, at most. Also in `tokens`."""

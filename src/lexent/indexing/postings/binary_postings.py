@@ -20,11 +20,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.postings.descriptor import ENCODING, END, ENTRIES, START
 from lexent.indexing.postings.simd import BLOCK_DOCUMENTS, load_word, popcount, trailing_zeros
+from lexent.jit import njit
 
 BINARY_DOC_IDS, BINARY_BLOCKS, BINARY_GAPS, BINARY_BITMAP = 4, 5, 6, 7
 """Encodings, numbered after those of `packing`. A record holds the lowest two bits."""

@@ -8,12 +8,12 @@ before the group. Then come the non-zero bytes, and then the codes, one a docume
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.postings.binary_postings import load_uint16
 from lexent.indexing.postings.descriptor import CODES, ENTRIES, START
 from lexent.indexing.postings.simd import expand_bytes, load_word, popcount, trailing_zeros_or_64
+from lexent.jit import njit
 
 GROUP_DOCUMENTS = 512
 """Documents of a group."""

@@ -22,13 +22,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from lexent.indexing.postings import binary_postings, bitmaps
 from lexent.indexing.postings.descriptor import CODES, ENCODING, ENTRIES, START
 from lexent.indexing.postings.quantisation import CODE_OF_ONE
 from lexent.indexing.postings.simd import popcount, trailing_zeros
+from lexent.jit import njit
 
 CHUNK_DOCUMENTS = 65_536
 """Documents of a chunk, at most."""

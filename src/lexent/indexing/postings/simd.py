@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from lexent.cpu import CPU_FEATURES
+from lexent.jit import njit
 
 AVX512 = {"+avx512bw", "+avx512vbmi", "+avx512vbmi2", "+bmi2"} <= CPU_FEATURES
 """Whether it expands 64 bytes by a mask (VBMI2), and looks 64 bytes up in a table of 128 (VBMI), in one instruction."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from lexent import arguments
 from lexent.encoders import Encoder
 from lexent.errors import InputError
 from lexent.evaluation import cache
@@ -46,16 +47,23 @@ class Plan:
     examples: int = 20
     """Held-out texts of a concept, and as many without it."""
     spread: Spread = "quantiles"
+    """Texts of a concept from its whole range of activation, or the top."""
     shown: int = SHOWN_CONCEPTS
+    """Concepts of a passage that are shown."""
     distractors: Nearness = "random"
+    """The nine other passages of identification: any, or those most alike."""
     top: int = RETRIEVED_DEPTH
+    """Depth of the ranking in simulation: documents that count as retrieved."""
     labelled: bool = False
-    """Ask only about concepts that a language model named."""
+    """Only concepts that a language model named; their old names are scored beside them."""
     k: int | None = None
     """Concepts a state is coded with; as many as the lexicon was trained for where it is left out."""
     seed: int = 0
+    """Another number draws other texts and examples."""
 
     def __post_init__(self) -> None:
+        arguments.choice("spread", self.spread, get_args(Spread))
+        arguments.choice("distractors", self.distractors, get_args(Nearness))
         unknown = [task for task in self.tasks if task not in TASKS]
         if unknown or not self.tasks:
             raise InputError(f'no task "{", ".join(unknown)}"; tasks: {", ".join(TASKS)}')

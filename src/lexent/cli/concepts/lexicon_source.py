@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lexent.lexicon import Lexicon
 
 
-def subject_of(source: str, *, encoder: str | None = None) -> tuple[Lexicon, Encoder]:
+def lexicon_and_encoder(source: str, *, encoder: str | None = None) -> tuple[Lexicon, Encoder]:
     """From a lexicon's folder or name, or from an index. An index knows its encoder; a lexicon names it."""
     from lexent.artifact import MANIFEST
     from lexent.lexicon import load

@@ -1,0 +1,50 @@
+"""Numba's `njit` with a cache on disk that several processes can fill at once.
+
+Numba numbers the files of a function's compiled signatures. Two processes that compile different signatures at the same
+time choose the same number, and the index of one then names the code of the other: calling it crashes the process, and
+so does every later one. Here a file is named by a hash of its signature, so no file ever holds the code of another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+
+class KeyedCacheFile(IndexDataCacheFile):
+    """The cache of a function: an index, and a file for each compiled signature, named by its hash."""
+
+    def save(self, key: Any, data: Any) -> None:
+        """Store the code of a signature. The index comes last, so what it names is there.
+
+        Where two processes write the index at once, one entry is lost, and its signature is compiled once more.
+        """
+        name = self._index_name.replace(".nbi", f".{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc")
+        self._save_data(name, data)  # type: ignore[no-untyped-call]
+        self._save_index({**self._load_index(), key: name})  # type: ignore[no-untyped-call]
+
+
+class ConcurrentCache(FunctionCache):
+    """Numba's cache of a function over a `KeyedCacheFile`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        own: Any = self._cache_file
+        place = (own._cache_path, self._impl.filename_base, own._source_stamp)
+        self._cache_file = KeyedCacheFile(*place)  # type: ignore[no-untyped-call]
+
+
+def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """`numba.njit` with these options; with cache=True several processes can share the cache."""
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        dispatcher = numba.njit(**options)(function)
+        if options.get("cache", False):
+            dispatcher._cache = ConcurrentCache(dispatcher.py_func)
+        return dispatcher
+
+    return compiled
