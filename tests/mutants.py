@@ -33,7 +33,8 @@ class Mutant:
     tests: tuple[str, ...]
 
 
-KERNELS, MAXSIM, BINARY = ("tests/test_kernels.py",), ("tests/test_maxsim.py",), ("tests/test_binary.py",)
+KERNELS, BINARY = ("tests/test_kernels.py",), ("tests/test_binary.py",)
+MAXSIM = ("tests/test_maxsim.py", "tests/test_maxsim_search.py")
 MUTANTS = (
     Mutant(
         "bound pruning: threshold too high",

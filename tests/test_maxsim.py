@@ -188,6 +188,26 @@ def test_exact_search_is_brute_force(seed: int, n_rows: int, k: int, negative: b
     assert pairs(found) == best(brute(stores, query), k, mask)
 
 
+@pytest.mark.parametrize("filtered", [False, True])
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_exact_search_of_many_documents_is_brute_force(k: int, filtered: bool) -> None:
+    """Few documents are scored before the bounds decide, in each of three segments; every fourth has a twin."""
+    draw = np.random.default_rng(k)
+    stores = []
+    for part in range(3):
+        store = TokenStore.of(codes(part, draw.integers(0, 12, 300).tolist()), size=SIZE)
+        stores.append(store.take(np.where(np.arange(300) % 4 == 3, draw.integers(0, 300, 300), np.arange(300))))
+    allowed = [draw.random(len(store)) < 0.7 for store in stores]
+    searched = scorer(stores)
+    pruned = 0
+    for seed in range(8):
+        query = random_query(seed, 1 + seed % 5)
+        found = searched.top([query], k, allowed=allowed if filtered else None)
+        assert pairs(found) == best(brute(stores, query), k, np.concatenate(allowed) if filtered else None)
+        pruned += searched.scored(query, k) < 450
+    assert pruned >= 4  # most searches score less than half of the documents
+
+
 def test_products_are_summed_over_a_token_before_the_best_is_taken() -> None:
     """The best token is that of the highest sum of products, not the one with the highest single product."""
     ids = np.array([[0, 1], [0, 2], [1, 3]], np.int32)
