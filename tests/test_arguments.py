@@ -74,6 +74,7 @@ CALLS: dict[str, Callable[[Place], tuple[Callable[..., Any], dict[str, Any]]]] =
     "Index.dense_search": lambda at: (at.index.dense_search, {"query": "yeast"}),
     "Index.query": lambda at: (at.index.query, {"text": "yeast"}),
     "Index.concepts": lambda at: (at.index.concepts, {"query": at.index.query("yeast")}),
+    "Index.explain": lambda at: (at.index.explain, {"query": "yeast", "id": "d1"}),
     "Index.document": lambda at: (at.index.document, {"id": "d1"}),
     "Index.add": lambda at: (at.index.add, {"source": [{"id": str(at.fresh()), "text": "salt"}]}),
     "Index.upsert": lambda at: (at.index.upsert, {"source": [{"id": "d1", "text": "salt"}]}),

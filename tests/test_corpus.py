@@ -64,6 +64,15 @@ def test_the_fields_of_json_are_listed_with_their_kinds(tmp_path: Path) -> None:
     assert generated.description.endswith(f"; fields: {kinds}"), "the sample is kept, and nothing is read again"
 
 
+def test_dates_of_json_are_listed_as_filters_read_them(tmp_path: Path) -> None:
+    rows = [
+        {"text": "a", "opened": "2025-01-31", "seen": "2025-01-31T10:00:00Z", "due": "2025-02-01"},
+        {"text": "b", "opened": "2025-02-01", "seen": "2025-02-01T10:00:00+02:00", "due": "soon"},
+    ]
+    described = read(json_lines(tmp_path / "papers.jsonl", rows)).description
+    assert described.endswith("; fields: opened (date), seen (time), due (text)")
+
+
 def test_gzip_blank_lines_and_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "papers.jsonl.gz"
     path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + "\r\n\n".join(map(json.dumps, ROWS)).encode() + b"\n\n"))

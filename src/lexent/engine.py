@@ -242,6 +242,7 @@ class Index:
         unlike: str | Sequence[str] = (),
     ) -> RankExplanation:
         """Where a document stands for a query, and why not higher: as `lexent explain` shows it."""
+        arguments.text("id", id)
         return why(self, query, id, steer=steer, feedback=feedback, like=like, unlike=unlike)
 
     def concepts(self, query: Query) -> list[QueryConcept]:

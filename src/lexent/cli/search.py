@@ -81,7 +81,8 @@ def search(
         found = index.search(text, mode=Fast(**fast) if fast else cast("Mode", shown.mode), **requested)
         if found.hits:
             steps = [command("lexent", "explain", path, query, found.hits[-1].id)]
-            strongest = found.concepts[0].label.split(" · ")[0]
+            # A concept of the best hit: the query's strongest one may be in no document.
+            strongest = found.hits[0].explain(1).contributions[0].label.split(" · ")[0]
             steps += [] if steer else [command("lexent", "search", path, query, "--boost", f"{strongest}=2")]
             steps += [] if shown.explain else [command("lexent", "search", path, query, "--explain")]
         else:

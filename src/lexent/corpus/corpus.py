@@ -16,7 +16,7 @@ import numpy as np
 from lexent import arguments
 from lexent.corpus import readers
 from lexent.corpus.columns import Columns, choose
-from lexent.corpus.field_types import FieldType, converted, infer
+from lexent.corpus.field_types import FieldType, converted, infer, text_kind
 from lexent.corpus.file_lists import files_of, names_file
 from lexent.corpus.readers import Row, Table
 from lexent.errors import InputError, NotFoundError
@@ -114,7 +114,8 @@ class Corpus:
         rows = (self._metadata(row, columns, self.name) for row in self.sample)
         found: dict[str, str] = {}
         for name, kind in chain.from_iterable(map(_kinds_of, rows)):
-            found.setdefault(name, kind)
+            if found.setdefault(name, kind) != kind and "text" in (found[name], kind):
+                found[name] = "text"  # dates and other strings
         return found
 
     def _metadata(self, row: Mapping[str, Any], columns: Columns, where: str) -> dict[str, Any]:
@@ -313,7 +314,7 @@ def _kinds_of(metadata: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[s
             elif isinstance(one, bool):
                 yield prefix + name, "boolean"
             elif one is not None and one != "":
-                yield prefix + name, "number" if isinstance(one, int | float) else "text"
+                yield prefix + name, "number" if isinstance(one, int | float) else text_kind(str(one))
 
 
 def _plain(value: Any) -> Any:

@@ -50,6 +50,12 @@ def converted(cell: str, kind: FieldType) -> Any:
     return cell if kind == "text" else _PARSERS[kind](cell.strip())
 
 
+def text_kind(value: str) -> FieldType:
+    """What a string of a source that has types itself is: a date, a time, or text."""
+    cell = value.strip()
+    return "date" if _date(cell) is not None else "time" if _time(cell) is not None else "text"
+
+
 def _integer(cell: str) -> int | None:
     value = int(cell) if len(cell) <= 20 and _INTEGER.fullmatch(cell) else None
     return value if value is not None and -(2**63) <= value < 2**64 else None

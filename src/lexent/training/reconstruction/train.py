@@ -6,6 +6,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -38,7 +39,7 @@ def train(
     passes: int = 3,
     sentences: int = 4,
     balance: float = 1.0,
-    domains: Sequence[int] | None = None,
+    domains: Sequence[str | int] | None = None,
     bits: Literal[8, 32] = 32,
     name: str | None = None,
     overwrite: bool = False,
@@ -72,7 +73,7 @@ def train(
     if config is not None:
         arguments.instance("config", config, TrainConfig, allowed="a TrainConfig: TrainConfig.for_level(LEVEL)")
     check_target(out, kind="lexicon", overwrite=overwrite)
-    held, domains = _held(texts, domains)
+    held, of_domain = _held(texts, domains)
     if not held:
         raise InputError("there is no text to train on; give files with prose: lexent train TEXTS --out DIR")
     config = config or TrainConfig.for_level(level)
@@ -83,7 +84,7 @@ def train(
     lessons, sources = with_sources(learned, sentences, seed=config.seed)
     weights = None
     if balance < 1:
-        domain_of = dict(zip(held, domains, strict=True))
+        domain_of = dict(zip(held, of_domain, strict=True))
         weights = balanced(lessons, [domain_of[learned[source]] for source in sources], power=balance)
     keep = passes > 1 and fits_on_gpu(lessons, model, level=level)
     stream = StateStream(lessons, model, level=level, passes=passes, seed=config.seed, weights=weights, keep=keep)
@@ -100,7 +101,7 @@ def train(
         **({"held_out": len(kept_back)} if kept_back else {}),
         "sentences": len(lessons) - len(learned),
         "passes": passes,
-        **({"balance": balance, "domains": len(set(domains))} if balance < 1 else {}),
+        **({"balance": balance, "domains": len(set(of_domain))} if balance < 1 else {}),
         "states": trainer.states,
         **asdict(config),
         **measured,
@@ -171,13 +172,20 @@ def lessons_of(source: str | Path | Iterable[str | Path]) -> Iterable[tuple[int,
     return ((0, text) for text in arguments.texts("texts", given)) if paths is None else read(paths).by_source()
 
 
-def _held(source: str | Path | Iterable[str | Path], domains: Sequence[int] | None) -> tuple[list[str], Sequence[int]]:
-    """The texts to learn from that are not empty, and the domain of each."""
+def _held(source: str | Path | Iterable[str | Path], domains: object) -> tuple[list[str], list[int]]:
+    """The texts to learn from that are not empty, and the number of the domain of each."""
     found = list(lessons_of(source))
     if domains is not None:
-        if len(domains) != len(found):
-            raise InputError(f"there are {len(domains)} domains for {len(found)} texts; give one for each text")
-        found = [(domain, text) for domain, (_, text) in zip(domains, found, strict=True)]
+        numbers: dict[str | int, int] = {}
+        allowed = "a name or a number for each text"
+        given = arguments.items("domains", domains, allowed)
+        for domain in given:
+            if isinstance(domain, bool) or not isinstance(domain, str | Integral):
+                raise arguments.refused("domains", domain, allowed)
+            numbers.setdefault(domain, len(numbers))
+        if len(given) != len(found):
+            raise InputError(f"there are {len(given)} domains for {len(found)} texts; give one for each text")
+        found = [(numbers[domain], text) for domain, (_, text) in zip(given, found, strict=True)]
     held = [(domain, arguments.unicode("a text to train on", text)) for domain, text in found if text.strip()]
     return [text for _, text in held], [domain for domain, _ in held]
 
