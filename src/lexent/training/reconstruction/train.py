@@ -176,7 +176,7 @@ def _held(source: str | Path | Iterable[str | Path], domains: object) -> tuple[l
     """The texts to learn from that are not empty, and the number of the domain of each."""
     found = list(lessons_of(source))
     if domains is not None:
-        numbers: dict[str | int, int] = {}
+        numbers: dict[object, int] = {}
         allowed = "a name or a number for each text"
         given = arguments.items("domains", domains, allowed)
         for domain in given:
