@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lexent.encoders import TinyEncoder
-from lexent.errors import InputError
+from lexent.errors import InputError, MismatchError
 from lexent.training.reconstruction.model import TopKModel
 from lexent.training.reconstruction.train import train, with_sources
 from lexent.training.reconstruction.trainer import TrainConfig, Trainer
@@ -145,3 +145,45 @@ def test_a_balance_that_cannot_be(tmp_path: Path, balance: object) -> None:
 def test_domains_are_as_many_as_texts(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="3 domains for 20 texts"):
         train(texts(20), out=tmp_path / "x", encoder="tiny", balance=0.5, domains=[0, 1, 2])
+
+
+def test_a_text_in_two_files_counts_in_both(tmp_path: Path) -> None:
+    """The small file's texts are all in the large one, too; its domain still has half of the states."""
+    small, large = texts(20, seed=1), [*texts(20, seed=1), *texts(180, seed=2)]
+    weights = balanced([*small, *large], [0] * 20 + [1] * 200, power=0)
+    for name, rows in (("small", small), ("large", large)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in rows))
+    drawn: list[np.ndarray] = []
+
+    class Watched(Trainer):
+        def __init__(self, stream: StateStream, config: TrainConfig, **more: object) -> None:
+            drawn.append(stream.weights)  # type: ignore[arg-type]
+            super().__init__(stream, config, **more)  # type: ignore[arg-type]
+
+    config = TrainConfig(d_sae=96, k=4, batch=64, lr=3e-3, k_aux=16, dead_after=2000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lexent.training.reconstruction.trainer.Trainer", Watched)
+        files = [tmp_path / "small.jsonl", tmp_path / "large.jsonl"]
+        train(files, out=tmp_path / "x", encoder="tiny", config=config, balance=0, sentences=0)
+    assert np.allclose(drawn[0], weights)
+    assert weights[0] == pytest.approx(10 * weights[-1], rel=0.2)
+
+
+def test_a_pass_has_as_many_characters_as_the_texts() -> None:
+    """Three scraps of text are a domain: they are drawn often, and the pass does not shrink."""
+    given = [*texts(100), "a", "b", "c"]
+    weights = balanced(given, [0] * 100 + [1] * 3, power=0.5)
+    lengths = np.array([len(text) for text in given])
+    assert (weights * lengths).sum() == pytest.approx(lengths.sum())
+    stream = StateStream(given, TinyEncoder(), weights=weights, passes=1, block_texts=64)
+    assert stream.blocks == -(-round(weights.sum()) // 64)
+    assert sum(len(stream.block(number)) for number in range(stream.blocks)) > 0
+
+
+def test_a_balanced_run_does_not_go_on_as_a_plain_one(tmp_path: Path) -> None:
+    config = TrainConfig(d_sae=96, k=4, batch=64, lr=3e-3, k_aux=16, dead_after=2000)
+    given, common = texts(240), {"passes": 2, "block_texts": 40}
+    weights = balanced(given, [0] * 40 + [1] * 200, power=0)
+    Trainer(StateStream(given, TinyEncoder(), weights=weights, **common), config, folder=tmp_path).run()
+    with pytest.raises(MismatchError, match="weights"):
+        Trainer(StateStream(given, TinyEncoder(), **common), config, folder=tmp_path)

@@ -9,9 +9,10 @@ import textwrap
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
 from numba.core.caching import IndexDataCacheFile
 
-from lexent.jit import KeyedCacheFile
+from lexent.jit import KeyedCacheFile, njit
 
 SOURCE = Path(__file__).parents[1] / "src" / "lexent"
 
@@ -43,6 +44,42 @@ def test_no_signature_gets_the_code_of_another(tmp_path: Path) -> None:
 
     assert stored(Ours) == {"int64": "code of int64", "float64": "code of float64"}
     assert stored(Numbas)["int64"] == "code of float64"  # the defect that this is for; where it is gone, jit.py can go
+
+
+def test_damaged_files_are_compiled_anew(tmp_path: Path) -> None:
+    file = KeyedCacheFile(str(tmp_path), "kernel", "stamp")
+    file.save("int64", "code")
+    assert file.load("int64") == "code"
+    for path in tmp_path.iterdir():
+        whole = path.read_bytes()
+        for damaged in (b"", whole[: len(whole) // 2], b"not a pickle"):
+            path.write_bytes(damaged)
+            assert file.load("int64") is None
+        path.write_bytes(whole)
+    file.save("float64", "other code")
+    assert [file.load(key) for key in ("int64", "float64")] == ["code", "other code"]
+
+
+def test_code_of_other_sources_is_another_file(tmp_path: Path) -> None:
+    """A process with new sources that dies before it writes the index leaves the old code as it was."""
+    old, new = (KeyedCacheFile(str(tmp_path), "kernel", stamp) for stamp in ("old", "new"))
+    old.save("int64", "old code")
+    new._save_index = lambda overloads: None  # type: ignore[method-assign]
+    new.save("int64", "new code")
+    assert old.load("int64") == "old code"
+
+
+def test_kernels_without_a_writable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: object, function: object) -> None:
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr("lexent.jit.ConcurrentCache.__init__", refuse)
+
+    @njit(cache=True, nogil=True)
+    def doubled(value: int) -> int:
+        return 2 * value
+
+    assert doubled(4) == 8
 
 
 def test_processes_that_compile_at_once_share_a_cache(tmp_path: Path) -> None:

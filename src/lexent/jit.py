@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numba
@@ -23,9 +24,23 @@ class KeyedCacheFile(IndexDataCacheFile):
 
         Where two processes write the index at once, one entry is lost, and its signature is compiled once more.
         """
-        name = self._index_name.replace(".nbi", f".{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc")
+        parts = (key, self._version, self._source_stamp)
+        name = self._index_name.replace(".nbi", f".{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.nbc")
         self._save_data(name, data)  # type: ignore[no-untyped-call]
         self._save_index({**self._load_index(), key: name})  # type: ignore[no-untyped-call]
+
+    def load(self, key: Any) -> Any:
+        """The code of a signature; none where there is none, or where its file is damaged."""
+        try:
+            return super().load(key)  # type: ignore[no-untyped-call]
+        except Exception:  # a damaged pickle may raise anything
+            return None
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()  # type: ignore[no-untyped-call]
+        except Exception:
+            return {}
 
 
 class ConcurrentCache(FunctionCache):
@@ -38,13 +53,17 @@ class ConcurrentCache(FunctionCache):
         self._cache_file = KeyedCacheFile(*place)  # type: ignore[no-untyped-call]
 
 
-def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`numba.njit` with these options; with cache=True several processes can share the cache."""
+def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """`numba.njit` with these options; with cache=True several processes can share the cache.
+
+    Where no folder can be written to, functions are compiled in each process.
+    """
 
     def compiled(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(**options)(function)
-        if options.get("cache", False):
-            dispatcher._cache = ConcurrentCache(dispatcher.py_func)
+        if cache and hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT gives the function itself
+            with suppress(RuntimeError):  # no locator: neither the package's folder nor the user's is writable
+                dispatcher._cache = ConcurrentCache(dispatcher.py_func)
         return dispatcher
 
     return compiled

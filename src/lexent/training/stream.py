@@ -45,14 +45,18 @@ class StateStream:
     block_texts: int = 4096
     seed: int = 0
     weights: NDArray[np.float64] | None = None
-    """float64[n_texts]: how often a pass has each text, on average; once each where not given. They sum to n_texts."""
+    """float64[n_texts]: how often a pass has each text, on average; once each where not given."""
     keep: bool = False
     """Encode every text once and keep its states on the encoder's device for all passes."""
 
     @property
     def blocks(self) -> int:
         """How many blocks all passes have."""
-        return self.passes * -(-len(self.texts) // self.block_texts)
+        return self.passes * -(-self._texts_per_pass // self.block_texts)
+
+    @property
+    def _texts_per_pass(self) -> int:
+        return len(self.texts) if self.weights is None else max(1, round(float(self.weights.sum())))
 
     @cached_property
     def width(self) -> int:
@@ -77,13 +81,14 @@ class StateStream:
         return rows[torch.randperm(len(rows), generator=generator).to(rows.device)]
 
     def _order(self, number: int) -> NDArray[np.int64]:
-        """int64[n_texts]: the texts of a pass, shuffled; by weights, some several times and some not at all."""
+        """The texts of a pass, shuffled; by weights, some several times and some not at all."""
         draw = np.random.default_rng([self.seed, number])
         if self.weights is None:
             return draw.permutation(len(self.texts))
         # Systematic sampling: a text has its weight, rounded down or up.
-        ends = np.cumsum(self.weights) * (len(self.texts) / self.weights.sum())
-        places = np.searchsorted(ends, draw.random() + np.arange(len(self.texts)), side="right")
+        n = self._texts_per_pass
+        ends = np.cumsum(self.weights) * (n / self.weights.sum())
+        places = np.searchsorted(ends, draw.random() + np.arange(n), side="right")
         return draw.permutation(np.minimum(places, len(self.texts) - 1))
 
     @cached_property
@@ -136,8 +141,8 @@ class KeptStates:
 def balanced(texts: Sequence[str], domains: Sequence[int], *, power: float) -> NDArray[np.float64]:
     """float64[n_texts]: how often a pass has each text, so that a domain's share follows a power of its size.
 
-    1 takes domains as they are, 0 alike. No domain gets more than MAX_DOMAIN_SHARE, unless there are too few of them. A
-    domain's size is in characters, as states are drawn text by text.
+    1 takes domains as they are, 0 alike. No domain gets more than MAX_DOMAIN_SHARE; five or fewer are drawn alike. A
+    domain's size is in characters, and a pass has as many characters as the texts.
     """
     chars, of = np.array([len(text) for text in texts], np.float64), np.asarray(domains)
     sizes = np.bincount(of, weights=chars)
@@ -151,7 +156,7 @@ def balanced(texts: Sequence[str], domains: Sequence[int], *, power: float) -> N
             break
         shares[below] *= (1 - shares[~below].sum()) / shares[below].sum()
     weights: NDArray[np.float64] = (shares / np.maximum(sizes, 1))[of]
-    weights *= len(texts) / weights.sum()
+    weights *= chars.sum() / max(float((weights * chars).sum()), 1e-12)
     return weights
 
 

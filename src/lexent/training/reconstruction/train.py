@@ -84,8 +84,9 @@ def train(
     lessons, sources = with_sources(learned, sentences, seed=config.seed)
     weights = None
     if balance < 1:
-        domain_of = dict(zip(held, of_domain, strict=True))
-        weights = balanced(lessons, [domain_of[learned[source]] for source in sources], power=balance)
+        back = set(kept_back)
+        learned_domains = [domain for domain, text in zip(of_domain, held, strict=True) if text not in back]
+        weights = balanced(lessons, [learned_domains[source] for source in sources], power=balance)
     keep = passes > 1 and fits_on_gpu(lessons, model, level=level)
     stream = StateStream(lessons, model, level=level, passes=passes, seed=config.seed, weights=weights, keep=keep)
     held_out = with_sentences(kept_back, sentences, seed=config.seed)

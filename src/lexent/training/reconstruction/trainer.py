@@ -144,10 +144,9 @@ class Trainer(TrainingRun[Progress]):
         stream = self.stream
         facts: dict[str, Any] = {"texts": len(stream.texts), "passes": stream.passes, "block_texts": stream.block_texts}
         facts |= {"order": stream.seed, "content": stream.digest}
-        if stream.weights is not None:
-            facts["weights"] = hashlib.sha256(stream.weights.tobytes()).hexdigest()[:16]
-        if self.held_out:
-            facts["held_out"] = text_digest(self.held_out)
+        weights = stream.weights
+        facts["weights"] = None if weights is None else hashlib.sha256(weights.tobytes()).hexdigest()[:16]
+        facts["held_out"] = text_digest(self.held_out) if self.held_out else None
         return {**asdict(self.config), **facts, "encoder": stream.encoder.fingerprint, "level": stream.level}
 
     def weights_by_name(self) -> dict[str, torch.Tensor]:
