@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lexent.bounded_cache import BoundedCache
 from lexent.encoders.encoder import finite_batches
-from lexent.types import Level
+from lexent.types import Batches, Level
 
 if TYPE_CHECKING:
     import torch
@@ -75,10 +76,17 @@ class StateStream:
 
         per_pass = self.blocks // self.passes
         start = number % per_pass * self.block_texts
-        chosen = self._order(number // per_pass)[start : start + self.block_texts]
+        of_pass = number // per_pass
+        order = self._orders.get_or_make(of_pass, lambda: self._order(of_pass))
+        chosen = order[start : start + self.block_texts]
         rows = self._kept.of(chosen) if self.keep else self.states([self.texts[place] for place in chosen])
         generator = torch.Generator().manual_seed(int(np.random.default_rng([self.seed, 1, number]).integers(2**31)))
         return rows[torch.randperm(len(rows), generator=generator).to(rows.device)]
+
+    @cached_property
+    def _orders(self) -> BoundedCache[int, NDArray[np.int64]]:
+        """The order of the pass that is read: it has all texts, and its blocks have a few each."""
+        return BoundedCache(1)
 
     def _order(self, number: int) -> NDArray[np.int64]:
         """The texts of a pass, shuffled; by weights, some several times and some not at all."""
@@ -94,8 +102,7 @@ class StateStream:
     @cached_property
     def _kept(self) -> KeptStates:
         batches = finite_batches(self.encoder, self.texts, kind="document", level=self.level)
-        parts = ((rows, states.values, states.offsets) for rows, states in batches)
-        return KeptStates.of_batches(parts, len(self.texts))
+        return KeptStates.of_batches(batches, len(self.texts))
 
     def states(self, texts: Sequence[str]) -> torch.Tensor:
         """float[n_rows, d_in]: the states of some texts, in the order in which they were encoded."""
@@ -123,12 +130,12 @@ class KeptStates:
     """int64[n_texts, 3]: the batch of each text, and its first and last row there."""
 
     @staticmethod
-    def of_batches(batches: Iterable[tuple[NDArray[np.int64], torch.Tensor, NDArray[np.int64]]], n: int) -> KeptStates:
-        """From texts, states and offsets of each batch; n: the number of texts."""
+    def of_batches(batches: Batches, n: int) -> KeptStates:
+        """From the batches of an encoder; n: the number of texts."""
         held, places = [], np.zeros((n, 3), np.int64)
-        for number, (rows, values, offsets) in enumerate(batches):
-            held.append(values)
-            places[rows] = np.stack([np.full(len(rows), number), offsets[:-1], offsets[1:]], axis=1)
+        for number, (rows, states) in enumerate(batches):
+            held.append(states.values)
+            places[rows] = np.stack([np.full(len(rows), number), states.offsets[:-1], states.offsets[1:]], axis=1)
         return KeptStates(held, places)
 
     def of(self, texts: NDArray[np.int64]) -> torch.Tensor:
