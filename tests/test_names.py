@@ -196,35 +196,47 @@ def test_endings_and_beginnings_are_said_to_be_so() -> None:
     beginning = dict.fromkeys(("cerium", "cerate", "cerulean", "ceramics", "cerotic"), 1.0)
     inside = dict.fromkeys(("osteocyte", "lactate", "glutenous", "pasteur", "hosted"), 1.0)
     found = named([ending, beginning, inside], pieces=[{"##ique": 5.0}, {"cer": 5.0}, {"##te": 5.0}])
-    assert found[0].label.startswith("words in -ique · ")
-    assert found[1].label.startswith("words in cer- · ")
-    assert found[2].label.startswith("words with -te- · ")
+    assert [one.label for one in found] == ["words ending in -ique", "words beginning with cer-", "words with -te-"]
+    assert [one.form for one in found] == [one.label for one in found]
 
 
 @pytest.mark.parametrize(
     ("token", "spoken"),
     [
-        (",", "comma"),
-        ("–", "en dash"),
+        (",", "punctuation"),
+        ("§", "punctuation"),
+        ("[", "punctuation"),
         ("[CLS]", "whole text"),
         ("<s>", "whole text"),
-        ("[", "bracket"),
-        ("#", "number sign"),
-        ("space", "space"),
-        ("42", "42"),
-        ("the", "the"),
-        ("§", "section sign"),
+        ("the", "function words"),
     ],
 )
-def test_what_is_no_content_word_has_a_name_too(token: str, spoken: str) -> None:
-    assert named([{token: 1.0}])[0].label == spoken
+def test_a_form_is_named_for_what_it_is(token: str, spoken: str) -> None:
+    found = named([{token: 3.0, "statin": 1.0}])[0]
+    assert (found.label, found.form) == (spoken, spoken)
 
 
-def test_function_words_are_named_by_what_stands_around_them() -> None:
-    texts = [f"the pope of the catholic church number {place}" for place in range(6)] + ["some other talk"] * 60
-    places = [[(place, 9, 11) for place in range(6)]]
-    label = named([{"of": 3.0, "the": 3.0}], texts=texts, places=places)[0].label
-    assert {"pope", "catholic", "church"} <= set(label.split(" · "))
+@pytest.mark.parametrize("token", ["space", "42", "statin"])
+def test_what_is_no_form_has_its_own_name(token: str) -> None:
+    found = named([{token: 1.0}])[0]
+    assert (found.label, found.form) == (token, "")
+
+
+def test_a_concept_keeps_the_words_that_raise_it() -> None:
+    found = named([{"statin": 6.0, "ldl": 3.0, "lipid": 1.0}])[0]
+    assert found.raised_by == (("statin", 0.6), ("ldl", 0.3), ("lipid", 0.1))
+
+
+def test_a_suffix_that_many_words_share_is_a_form() -> None:
+    running = dict.fromkeys(("running", "walking", "coding", "singing", "thinking", "dancing"), 1.0)
+    assert named([running])[0].form == "words ending in -ing"
+    assert named([{**running, "walking": 9.0}])[0].form == ""  # one word has most of it
+
+
+def test_a_place_in_the_text_is_a_form() -> None:
+    starts = dict.fromkeys(("however", "apple", "Berlin".lower(), "seven", "music"), 1.0)
+    places = [[(text, 0, 5) for text in range(5)]]
+    assert named([starts], texts=["words of a text"] * 5, places=places)[0].form == "first word of a text"
 
 
 def test_latents_that_share_a_name_are_told_apart() -> None:

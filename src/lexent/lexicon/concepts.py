@@ -41,7 +41,11 @@ class Concept:
     source: str = ""
     """The language model that gave the label; empty where it was made from the words that raise the concept."""
     plain: str = ""
-    """The label made from words, where a language model gave another."""
+    """The label made from words, where a language model or a user gave another."""
+    form: str = ""
+    """The form that it marks, such as punctuation; empty where it is about a topic."""
+    raised_by: tuple[tuple[str, float], ...] = ()
+    """Words of the lexicon's text that raise it most, with their shares of its activation."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -147,8 +151,8 @@ class Concepts(Sequence[Concept]):
         """Write the concepts into a lexicon's folder."""
         rows = [{name: value for name, value in asdict(concept).items() if name != "id"} for concept in self._all]
         table = {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
-        for name in ("source", "plain"):
-            if not any(table.get(name, [])):  # no model gave a label
+        for name in ("source", "plain", "form", "raised_by"):
+            if not any(table.get(name, [])):
                 table.pop(name, None)
         packed = gzip.compress(json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode(), 9, mtime=0)
         (folder / FILE).write_bytes(packed)
@@ -162,6 +166,10 @@ class Concepts(Sequence[Concept]):
         try:
             table = json.loads(gzip.decompress(path.read_bytes()))
             table["examples"] = [tuple(examples) for examples in table.get("examples", [()] * size)]
+            if "raised_by" in table:
+                table["raised_by"] = [
+                    tuple((str(word), float(share)) for word, share in row) for row in table["raised_by"]
+                ]
             rows = zip(*table.values(), strict=True)
             concepts = [Concept(latent, **dict(zip(table, row, strict=True))) for latent, row in enumerate(rows)]
         except (OSError, EOFError, zlib.error, ValueError, TypeError, AttributeError) as error:

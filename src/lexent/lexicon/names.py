@@ -6,7 +6,6 @@ the share falls off, and latents that fire on endings, on punctuation or on whol
 
 from __future__ import annotations
 
-import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 
 from lexent.function_words import FUNCTION_WORDS
 from lexent.lexicon.concepts import SEPARATOR, Category, Concept
+from lexent.lexicon.forms import form_of
 from lexent.lexicon.statistics import WORD, Statistics
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 MOST_WORDS = 4
+SHOWN_WORDS = 5
+"""Words that a concept keeps of those that raise it."""
 MAX_WORD_CHARS = 30
 """Letters of a word in a name."""
 BROAD_ENTROPY_BITS = 4.3
@@ -81,14 +83,30 @@ def name_all(statistics: Statistics, texts: Sequence[str], spans: Spans) -> list
     m = len(statistics.frequency)
     surroundings = _Surroundings(statistics, texts, spans)
     evidence = [_evidence(statistics, latent, surroundings) for latent in range(m)]
+    forms = [_form(statistics, latent, evidence[latent]) for latent in range(m)]
     labels = distinct(
-        [shortened(SEPARATOR.join(_label(statistics, latent, evidence[latent]))) for latent in range(m)],
+        [forms[latent] or shortened(SEPARATOR.join(_label(evidence[latent]))) for latent in range(m)],
         [[word.text for word in found.context] for found in evidence],
     )
     frequency = [round(float(share), 6) for share in statistics.frequency]
-    examples = [_examples(statistics, latent, texts, spans) for latent in range(m)]
-    rows = zip(labels, map(_category, evidence), frequency, examples, strict=True)
-    return [Concept(latent, *row) for latent, row in enumerate(rows)]
+    return [
+        Concept(
+            latent,
+            labels[latent],
+            _category(evidence[latent]),
+            frequency[latent],
+            _examples(statistics, latent, texts, spans),
+            form=forms[latent],
+            raised_by=strongest(evidence[latent].words),
+        )
+        for latent in range(m)
+    ]
+
+
+def strongest(words: Sequence[Word]) -> tuple[tuple[str, float], ...]:
+    """The words with the largest shares, as a concept keeps them."""
+    most = sorted(words, key=lambda word: -word.share)[:SHOWN_WORDS]
+    return tuple((word.text[:MAX_WORD_CHARS], round(word.share, 2)) for word in most if word.share >= 0.01)
 
 
 def same_word(one: str, other: str) -> bool:
@@ -201,18 +219,24 @@ def _background(texts: Sequence[str]) -> dict[str, float]:
     return {word: count / len(sample) for word, count in seen.items()}
 
 
-def _label(statistics: Statistics, latent: int, evidence: WordEvidence) -> list[str]:
-    """The words of a latent's name."""
+def _form(statistics: Statistics, latent: int, evidence: WordEvidence) -> str:
+    """The form that a latent marks; "" where it is about a topic."""
+    if not evidence.words:
+        return ""
+    places = statistics.contexts[latent]
+    places = places[places[:, 0] >= 0, 1]
+    at_start = float(np.mean((places == 1) | (places == 0))) if len(places) else 0.0
+    shares = [(word.text, word.share) for word in evidence.words]
+    return _shared_piece(statistics, latent, evidence) or form_of(shares, at_start=at_start)
+
+
+def _label(evidence: WordEvidence) -> list[str]:
+    """The words of the name of a latent that is about a topic."""
     content = [word for word in evidence.words if word.is_content]
-    if content and max(word.share for word in content) >= 0.5:  # one word's latent
+    if not content:
+        return [evidence.top.text] if evidence.words else []
+    if max(word.share for word in content) >= 0.5:  # one word's latent
         return leading_words(content)
-    affix = _shared_piece(statistics, latent, evidence) if evidence.words else ""
-    if affix:
-        return [affix, *(word.text for word in content[:2])]
-    if evidence.words and sum(word.share for word in content) < 0.4:
-        # Function words and punctuation: what stands around them says more.
-        near = leading_words(evidence.context)
-        return near if near and evidence.context[0].gain >= 0.5 else [_token_name(evidence.top.text), *near[:2]]
     chosen = leading_words(content)
     if evidence.entropy < BROAD_ENTROPY_BITS and len(chosen) > 1:
         return chosen
@@ -233,24 +257,8 @@ def _blend(content: list[Word], context: list[Word]) -> list[str]:
     return leading_words(sorted(both, key=lambda word: -word.gain))
 
 
-_SIGN_NAMES = {
-    ",": "comma", ".": "full stop", ";": "semicolon", ":": "colon", "(": "bracket", ")": "bracket", "-": "hyphen",
-    "'": "apostrophe", '"': "quotation mark", "?": "question mark", "!": "exclamation mark", "/": "slash",
-    "%": "per cent", "[": "bracket", "]": "bracket",
-}  # fmt: skip
-
-
-def _token_name(token: str) -> str:
-    """What a token that is no word is called in a name."""
-    if token.startswith(("[", "<")) and len(token) > 2:
-        return "whole text"
-    if any(letter.isalnum() for letter in token):
-        return token
-    return _SIGN_NAMES.get(token) or unicodedata.name(token[0], "sign").lower()
-
-
 def _shared_piece(statistics: Statistics, latent: int, evidence: WordEvidence) -> str:
-    """Say "words in -ique" or "words in cer-" where one word piece fires in many different words; else nothing."""
+    """What to call a latent of one word piece that fires in many different words; nothing for others."""
     items, shares = statistics.latent_pieces.of(latent)
     piece = statistics.pieces[items[0]]
     part = piece.removeprefix("##")
@@ -261,7 +269,7 @@ def _shared_piece(statistics: Statistics, latent: int, evidence: WordEvidence) -
     if max(at_end, at_start) * 2 < len(whole) or len(whole) < 3:
         inside = piece.startswith("##") and sum(part in word for word in whole) * 2 >= len(whole) > 2
         return f"words with -{part}-" if inside else ""
-    return f"words in -{part}" if at_end >= at_start else f"words in {part}-"
+    return f"words ending in -{part}" if at_end >= at_start else f"words beginning with {part}-"
 
 
 def shortened(label: str) -> str:

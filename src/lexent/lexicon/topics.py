@@ -15,7 +15,7 @@ import numpy as np
 from lexent.function_words import FUNCTION_WORDS
 from lexent.lexicon.activations import Activations, reduced
 from lexent.lexicon.concepts import SEPARATOR, Category, Concept
-from lexent.lexicon.names import Word, distinct, grouped, leading_words, merged_word, presence, shortened
+from lexent.lexicon.names import Word, distinct, grouped, leading_words, merged_word, presence, shortened, strongest
 from lexent.lexicon.statistics import WORD
 from lexent.types import Progress
 
@@ -65,7 +65,7 @@ def name_topics(
     frequency = [round(float(count / max(1, len(texts))), 6) for count in active.counts]
     examples = [_examples(active, latent, texts, best) for latent, best in enumerate(found)]
     rows = zip(labels, map(_category, found), frequency, examples, strict=True)
-    return [Concept(latent, *row) for latent, row in enumerate(rows)]
+    return [Concept(latent, *row, raised_by=strongest(found[latent])) for latent, row in enumerate(rows)]
 
 
 def _presence(texts: Sequence[str]) -> tuple[csr_matrix, list[str]]:

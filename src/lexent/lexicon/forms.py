@@ -1,0 +1,74 @@
+"""Concepts of form: latents of punctuation, function words, affixes, a place in the text or the text as a whole.
+
+They match how a text is written and not what it is about, so that they are named for their form and shown last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lexent.function_words import FUNCTION_WORDS
+
+WHOLE_TEXT, PUNCTUATION, FUNCTION = "whole text", "punctuation", "function words"
+FIRST_WORD = "first word of a text"
+LEAST_SHARE = 0.5
+"""Share of a concept's activation from which a form names it."""
+LEAST_AT_START = 0.8
+"""Share of a concept's activation at the first word of a text from which it is one of position."""
+AFFIX_WORDS = 5
+"""Different words with an affix from which the affix names a concept."""
+AFFIX_CHARS = (3, 2)
+"""Letters of an affix, longest first."""
+AFFIX_SHARE = 0.7
+"""Share of the words, by activation, that must have the affix."""
+MOST_OF_ONE_WORD = 0.3
+"""A word with more of the activation than this names the concept itself."""
+
+
+def token_form(token: str) -> str:
+    """The form of one token: of a special token, of punctuation or of a function word; "" for others."""
+    if len(token) > 2 and token[0] in "[<" and token[-1] in "]>":
+        return WHOLE_TEXT
+    if not any(letter.isalnum() for letter in token):
+        return PUNCTUATION
+    return FUNCTION if token in FUNCTION_WORDS else ""
+
+
+def form_of(shares: Sequence[tuple[str, float]], *, at_start: float = 0.0) -> str:
+    """The form that a concept marks; "" where it is about a topic.
+
+    shares: the words that raise it, in lower case, with their shares of its activation. at_start: the share at the
+    first word of a text.
+    """
+    total = sum(share for _, share in shares)
+    if total <= 0:
+        return ""
+    by_form: dict[str, float] = {}
+    for word, share in shares:
+        form = token_form(word)
+        by_form[form] = by_form.get(form, 0.0) + share / total
+    content = by_form.pop("", 0.0)
+    if by_form and 1 - content > LEAST_SHARE:
+        return max(by_form, key=lambda form: by_form[form])
+    if max(share for _, share in shares) / total > MOST_OF_ONE_WORD:
+        return ""
+    return FIRST_WORD if at_start >= LEAST_AT_START else affix(shares)
+
+
+def affix(shares: Sequence[tuple[str, float]]) -> str:
+    """What to call a concept of an affix that many different words have; "" where there is none."""
+    words = [(word, share) for word, share in shares if word.isalpha() and token_form(word) == ""]
+    total = sum(share for _, share in words)
+    for length in AFFIX_CHARS:
+        for at_end in (True, False):
+            found: dict[str, float] = {}
+            stems: dict[str, set[str]] = {}
+            for word, share in words:
+                if len(word) > length + 1:
+                    part, stem = (word[-length:], word[:-length]) if at_end else (word[:length], word[length:])
+                    found[part] = found.get(part, 0.0) + share
+                    stems.setdefault(part, set()).add(stem[:3])
+            for part, share in found.items():
+                if len(stems[part]) >= AFFIX_WORDS and share >= AFFIX_SHARE * total:
+                    return f"words ending in -{part}" if at_end else f"words beginning with {part}-"
+    return ""
