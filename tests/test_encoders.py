@@ -18,9 +18,9 @@ from lexent.encoders.encoder import encode
 from lexent.encoders.sentence import _length_batches, embedded_model, half_precision
 from lexent.encoders.threads import in_threads
 from lexent.errors import InputError, NotFoundError
-from lexent.explain.attribution import code_texts
 from lexent.models import load_encoder, load_lexicon
 from lexent.pipeline import Pipeline
+from lexent.search.coded_text import code_texts
 from lexent.types import Tokens
 
 TEXTS = [

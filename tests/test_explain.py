@@ -15,8 +15,8 @@ from lexent.encoders import TinyEncoder
 from lexent.engine import Index
 from lexent.errors import InputError, NotFoundError
 from lexent.explain import attribute, why
-from lexent.explain.attribution import words
 from lexent.pipeline import Pipeline
+from lexent.search.coded_text import places, words
 from lexent.types import Tokens
 
 QUERIES = st.sampled_from(["yeast dough", "night light", "king queen board mate", "gravity", "nothing of this"])
@@ -196,7 +196,7 @@ def test_word_pieces_become_whole_words() -> None:
         spans=np.array([[0, 0], [0, 5], [5, 9], [9, 16], [16, 21], [21, 22], [22, 30], [0, 0]]),  # a space in the last
         special=np.array([True, *[False] * 6, True]),
     )
-    found = words(text, pieces, np.array([0.5, 1.0, 0.0, 2.0, 0.25, 0.0, 1.0, 0.25]))
+    found = words(places(text, pieces, 8), np.array([0.5, 1.0, 0.0, 2.0, 0.25, 0.0, 1.0, 0.25]))
     assert [(share.token, share.start, share.stop, share.share) for share in found] == [
         ("Hypercholesterolaemia", 0, 21, 3.25),
         ("treated", 23, 30, 1.0),

@@ -15,7 +15,8 @@ from lexent.lexicon.concepts import Concept
 from lexent.lexicon.names import WORD, grouped, name_all, same_word
 from lexent.lexicon.names import Word as NamedWord
 from lexent.lexicon.naming import named_lexicon
-from lexent.lexicon.statistics import Shares, Statistics, collect, words_of
+from lexent.lexicon.statistics import Shares, Statistics, collect
+from lexent.lexicon.words import words_of
 from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.sae.config import SAEConfig
 from lexent.types import Tokens

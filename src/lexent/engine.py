@@ -288,6 +288,7 @@ class Index:
             return False
         reader = IndexReader.open(self.path)
         self._models.check(reader.manifest)
+        self._models.update(reader.manifest)
         self.searcher = Searcher(reader, self._models, explainer=EXPLAINER, settings=self._settings)
         return True
 
@@ -372,8 +373,24 @@ class Index:
         """Writes all documents into one segment, without what was deleted. Searches give the same, quicker."""
         arguments.function("progress", progress)
         with Writer(self.path, memory=arguments.whole_or_none("memory", memory, least=1)) as writer:
+            before = writer.reader.manifest
             writer.compact(progress=progress)
+            if writer.reader.manifest != before or before.names is None:
+                writer.name_concepts(self._models.unnamed_lexicon)
         self.refresh()
+
+    def name_concepts(self) -> int:
+        """Names the concepts anew from the words of the documents as they are now; gives how many names changed.
+
+        Names change only here and at compaction. Former names still find their concepts; a name that `rename` gave
+        stays.
+        """
+        before = [concept.label for concept in self.lexicon.concepts]
+        with Writer(self.path) as writer:
+            self._models.check(writer.reader.manifest)
+            writer.name_concepts(self._models.unnamed_lexicon)
+        self.refresh()
+        return sum(old != new.label for old, new in zip(before, self.lexicon.concepts, strict=True))
 
     def retune(self, **settings: Any) -> None:
         """Changes settings of the index for good, without encoding anything: k1, b, idf, power, caps and others.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +19,12 @@ very was we were what when where which while who whom why will with within witho
 using used use based show shows shown two one first new well many much thus
 """
 FUNCTION_WORDS = frozenset(_WORDS.split())
+
+
+@lru_cache(65_536)
+def is_punctuation(token: str) -> bool:
+    """Whether a token has nothing but punctuation marks; other symbols, such as + and €, say something."""
+    return bool(token) and all(unicodedata.category(letter)[0] == "P" for letter in token.removeprefix("##"))
 
 
 def token_weights(tokens: Tokens, weight: float) -> NDArray[np.float32]:

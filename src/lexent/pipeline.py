@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from lexent.encoders.encoder import batches_with_whole, finite_batches
 from lexent.errors import MismatchError
-from lexent.function_words import token_weights
+from lexent.function_words import is_punctuation, token_weights
 from lexent.lexicon.bucket_weights import features
-from lexent.types import Kind, Progress, RowCodes, SparseVectors, States
+from lexent.types import Kind, Progress, RowCodes, SparseVectors, States, Tokens
 from lexent.weighting import as_query, pool, unit
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ class Coded:
 
     positions: NDArray[np.int64]  # [n_texts], among all texts
     codes: RowCodes
+    tokens: list[Tokens]
+    """The tokens of each text, whose states were coded; none for recipes that code one state a text."""
     whole: States | None
     """The encoder's own vector of each text, where it was requested."""
 
@@ -88,22 +90,40 @@ class Pipeline:
             found = finite_batches(encoder, texts, kind=kind, level=recipe.level, specials=recipe.specials)
             parts = ((rows, states, states if recipe.level == "pooled" else None) for rows, states in found)
         for rows, states, whole in parts:
-            codes = self.code([texts[row] for row in rows], states, kind=kind, whole=whole)
-            yield Coded(rows, codes, whole if vectors else None)
+            own = [texts[row] for row in rows]
+            tokens = encoder.tokenize(own, kind=kind, specials=recipe.specials) if recipe.level == "tokens" else []
+            codes = self.code(own, states, kind=kind, whole=whole, tokens=tokens)
+            yield Coded(rows, codes, tokens, whole if vectors else None)
             if progress is not None:
                 progress(len(rows))
 
-    def code(self, texts: Sequence[str], states: States, *, kind: Kind, whole: States | None = None) -> RowCodes:
+    def code(
+        self,
+        texts: Sequence[str],
+        states: States,
+        *,
+        kind: Kind,
+        whole: States | None = None,
+        tokens: Sequence[Tokens] | None = None,
+    ) -> RowCodes:
         """The codes of the states of some texts, as they are pooled: some tokens of a query count for more than others.
 
         For MaxSim the code of every token has the length 1, before those weights. whole: the texts' own vectors; their
-        codes come as a last row of each text where the recipe gives them a weight.
+        codes come as a last row of each text where the recipe gives them a weight. tokens: those of the texts, where
+        they are known. States of punctuation that the recipe leaves out have a row of zeros.
         """
         encoder, lexicon, recipe = self.encoder, self.lexicon, self.recipe
-        codes = lexicon.codes(states, k=recipe.k_for(kind))
         light = kind == "query" and recipe.level == "tokens" and recipe.function_words != 1
         adaptive = kind == "query" and recipe.adaptive_k
-        tokens = encoder.tokenize(texts, kind=kind, specials=recipe.specials) if light or adaptive else []
+        words_alone = recipe.level == "tokens" and not recipe.punctuation
+        if tokens is None and (light or adaptive or words_alone):
+            tokens = encoder.tokenize(texts, kind=kind, specials=recipe.specials)
+        tokens = tokens or []
+        kept = _words_alone(tokens, states.offsets) if words_alone else None
+        if kept is None:
+            codes = lexicon.codes(states, k=recipe.k_for(kind))
+        else:
+            codes = _spread(lexicon.codes(_selected(states, kept), k=recipe.k_for(kind)), kept, states.offsets)
         if adaptive:
             counts = [int(np.count_nonzero(~found.special)) for found in tokens]
             codes = _strongest(codes, [recipe.k_for(kind, tokens=count) for count in counts])
@@ -117,6 +137,8 @@ class Pipeline:
             mean = lexicon.sae.config.mean_length
             if recipe.emphasis and mean > 0:
                 weights *= (states.values.float().norm(dim=1).cpu().numpy() / mean) ** recipe.emphasis
+            if kept is not None:
+                weights *= kept
             codes = replace(codes, values=codes.values * weights[:, None])
             owners = np.repeat(np.arange(len(texts)), np.diff(codes.offsets))
             strengths = np.bincount(owners, weights, minlength=len(texts)).astype(np.float32)
@@ -156,6 +178,32 @@ def _without_blank(codes: RowCodes, texts: Sequence[str]) -> RowCodes:
         return codes
     rows = np.repeat(blank, np.diff(codes.offsets))
     return replace(codes, values=np.where(rows[:, None], np.float32(0), codes.values))
+
+
+def _words_alone(tokens: Sequence[Tokens], offsets: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+    """bool[n_rows]: which states are not of punctuation; all states of a text that has nothing else. None for all."""
+    kept = np.ones(int(offsets[-1]), np.bool_)
+    for text, start in zip(tokens, offsets[:-1].tolist(), strict=True):
+        marks = [is_punctuation(token) for token in text.strings]
+        if not all(marks):
+            kept[start : start + len(marks)] = ~np.array(marks, np.bool_)
+    return None if kept.all() else kept
+
+
+def _selected(states: States, kept: NDArray[np.bool_]) -> States:
+    """Some rows of states."""
+    import torch
+
+    rows = torch.from_numpy(np.flatnonzero(kept)).to(states.values.device)
+    return States(states.values[rows], np.concatenate([[0], np.cumsum(kept)])[states.offsets].astype(np.int64))
+
+
+def _spread(codes: RowCodes, kept: NDArray[np.bool_], offsets: NDArray[np.int64]) -> RowCodes:
+    """The codes of some rows among those of all, which are 0."""
+    width = codes.ids.shape[1]
+    found = RowCodes(np.zeros((len(kept), width), np.int32), np.zeros((len(kept), width), np.float32), offsets)
+    found.ids[kept], found.values[kept] = codes.ids, codes.values
+    return found
 
 
 def _unit(codes: RowCodes) -> RowCodes:

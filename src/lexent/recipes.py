@@ -54,6 +54,8 @@ class Recipe:
     """encode: a state per token, or one per text."""
     specials: bool = True
     """encode: keep the states of special tokens such as [CLS] and [SEP]."""
+    punctuation: bool = True
+    """encode: keep the states of punctuation. Without them and special tokens, every concept is raised by a word."""
     k: int = 16
     """code: how many latents a state may have; at most what the lexicon was trained for is usual, not required."""
     query_k: int | None = None
@@ -268,7 +270,7 @@ def _uhd(name: str, *, binary: bool) -> Recipe:
 
 
 _ALL = (
-    Recipe("latent-terms"),
+    Recipe("latent-terms", specials=False, punctuation=False),
     _clsr("clsr", k=128, cap=128, weighting=BM25(k1=2.0, b=1.0, idf="none")),
     _clsr("clsr-efficient", k=32, cap=40, weighting=BM25(k1=1.0, b=1.0, idf="clsr", k2=5.0)),
     _ssr("ssr"),

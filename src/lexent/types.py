@@ -161,6 +161,24 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupContribution:
+    """The part of a score that concepts of one meaning have together: the sum of their values."""
+
+    label: str
+    """The group's first word, and the words of the document that raised its concepts."""
+    value: float
+    members: tuple[Contribution, ...]
+    """Its concepts, strongest first."""
+    form: bool = False
+    """Whether it holds the concepts of form, such as endings of words, which are no topic."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; its concepts by number."""
+        concepts = [part.concept for part in self.members]
+        return {"label": self.label, "value": self.value, "concepts": concepts, "form": self.form}
+
+
+@dataclass(frozen=True, slots=True)
 class TokenShare:
     """What one token of a text gave to a concept."""
 

@@ -52,7 +52,8 @@ def explain(
 def _tokens(index: Index, found: RankExplanation) -> list[ConceptTokens]:
     """The words behind the strongest concepts; none for recipes that do not encode tokens."""
     from lexent.explain import ConceptTokens
-    from lexent.explain.attribution import code_texts
+    from lexent.explain.attribution import attribution
+    from lexent.search.coded_text import code_texts
 
     if index.recipe.level != "tokens" or found.alignment is not None:  # an alignment says more
         return []
@@ -60,7 +61,7 @@ def _tokens(index: Index, found: RankExplanation) -> list[ConceptTokens]:
     query = code_texts(pipeline, [found.query], kind="query")[0]
     document = code_texts(pipeline, [index.document(found.id).content], kind="document")[0]
     return [
-        ConceptTokens(query.attribution(part.concept, part.label), document.attribution(part.concept, part.label))
+        ConceptTokens(*(attribution(text, part.concept, part.label) for text in (query, document)))
         for part in found.explanation.contributions[:SHOWN_WORDS]
     ]
 

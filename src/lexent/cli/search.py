@@ -40,7 +40,7 @@ class Shown:
     mode: Annotated[str | None, typer.Option(metavar="exact|fast")] = None
     """For recipes that match tokens, such as ssr: every document, or only candidates (approximate)."""
     explain: Annotated[bool, typer.Option("-e")] = False
-    """Show the query's concepts and more of each hit's contributions."""
+    """Show each hit's score by pairs of words, and the concepts of each line."""
     contributions: int | None = None
     """With --json: at most this many contributions a hit, the others summed in its rest."""
 
@@ -81,8 +81,8 @@ def search(
         found = index.search(text, mode=Fast(**fast) if fast else cast("Mode", shown.mode), **requested)
         if found.hits:
             steps = [command("lexent", "explain", path, query, found.hits[-1].id)]
-            # A concept of the best hit: the query's strongest one may be in no document.
-            strongest = found.hits[0].explain(1).contributions[0].label.split(" · ")[0]
+            # Of the best hit: what the query has most of may be in no document.
+            strongest = found.hits[0].explain().groups[0].label.split(" · ")[0]
             steps += [] if steer else [command("lexent", "search", path, query, "--boost", f"{strongest}=2")]
             steps += [] if shown.explain else [command("lexent", "search", path, query, "--explain")]
         else:

@@ -13,12 +13,22 @@ from lexent.cli.snippet import snippet
 if TYPE_CHECKING:
     from lexent.explain import Alignment, Explanation
     from lexent.explain.ranking import Comparison
+    from lexent.explain.word_pairs import WordExplanation
     from lexent.search.fused import FusedHit, FusedResults
     from lexent.search.results import AddedConcept, Hit, QueryConcept, Results
     from lexent.types import Contribution, TokenShare
 
 BRIEF, FULL = 3, 8
 """Contributions that are shown of a hit: at a glance, and with --explain."""
+
+SHOWN_GROUPS = 6
+"""Lines that say why a document is a hit."""
+NEGLIGIBLE_LINE = 0.02
+"""Lines with less of the score are summed in one."""
+MEMBERS = 3
+"""Concepts that are shown of an opened group."""
+FOUND_WORDS = 5
+"""Words of the document that are shown with a word of the query."""
 
 COLOURS = ("cyan", "magenta", "yellow", "green", "blue")
 MARGIN = "      "
@@ -51,7 +61,12 @@ def _hit(hit: Hit, words: tuple[TokenShare, ...], *, full: bool) -> Iterator[Tex
     for line in snippet(hit, words, room).wrap(stdout(), room):
         if line.plain.strip():
             yield Text(MARGIN).append_text(line)
-    yield from contributions(hit.explain(FULL if full else BRIEF), products=full)
+    explanation = hit.explain()
+    if full and hit.index.recipe.level == "tokens":
+        yield Text(f"{MARGIN}by words (in the query ↔ in the document)", style="dim")
+        yield from word_matches(hit.words())
+        yield Text(f"{MARGIN}by concepts", style="dim")
+    yield from groups(explanation, opened=full)
     if full and hit.query.rows is not None:
         yield Text(f"{MARGIN}token by token (in the query > in the document)", style="dim")
         yield from alignment(hit.align())
@@ -99,16 +114,63 @@ def contributions(explanation: Explanation, *, products: bool, words: bool = Fal
 
     words: the contributions are of words, which have no number.
     """
-    from lexent.explain.contributions import BAR_CHARS, bar
+    from lexent.explain.contributions import BAR_CHARS
 
     longest = max((abs(part.value) for part in explanation.contributions), default=0.0)
     for place, part in enumerate(explanation.contributions):
-        colour = COLOURS[place % len(COLOURS)]
-        line = Text.assemble(MARGIN, (bar(part.value, longest), colour), f" {part.value:6.2f}  ")
+        line = _bar_line(part.value, longest, place)
         line.append_text(_contribution_name(part, products=products, words=words))
         yield cut(line)
     if explanation.left_out:
         yield Text(f"{MARGIN}{'':{BAR_CHARS}} {explanation.rest:6.2f}  {explanation.left_out} more", style="dim")
+
+
+def groups(explanation: Explanation, *, opened: bool) -> Iterator[Text]:
+    """A bar for concepts that say the same; the others come as one line, so that the lines sum to the score.
+
+    opened: with the strongest concepts of each.
+    """
+    from lexent.explain.contributions import BAR_CHARS
+
+    longest = max((abs(group.value) for group in explanation.groups), default=0.0)
+    least = NEGLIGIBLE_LINE * abs(explanation.score)
+    shown = [group for group in explanation.groups if abs(group.value) >= least][:SHOWN_GROUPS]
+    for place, group in enumerate(shown):
+        line = _bar_line(group.value, longest, place)
+        yield cut(line.append(group.label, style="dim" if group.form else ""))
+        for part in group.members[:MEMBERS] if opened else ():
+            inner = Text(f"{MARGIN}{'':{BAR_CHARS}} {'':6}    {part.value:6.2f}  ", style="dim")
+            yield cut(inner.append_text(_contribution_name(part, products=True, words=False)))
+        if opened and len(group.members) > MEMBERS:
+            rest = sum(part.value for part in group.members[MEMBERS:])
+            more = f"{rest:6.2f}  {len(group.members) - MEMBERS} more"
+            yield Text(f"{MARGIN}{'':{BAR_CHARS}} {'':6}    {more}", style="dim")
+    left = [group for group in explanation.groups if group not in shown]
+    if left:
+        rest = sum(group.value for group in left)
+        yield Text(f"{MARGIN}{'':{BAR_CHARS}} {rest:6.2f}  {len(left)} more", style="dim")
+
+
+def _bar_line(value: float, longest: float, place: int) -> Text:
+    """The beginning of a line: a bar in the colour of its place, and the value."""
+    from lexent.explain.contributions import bar
+
+    return Text.assemble(MARGIN, (bar(value, longest), COLOURS[place % len(COLOURS)]), f" {value:6.2f}  ")
+
+
+def word_matches(found: WordExplanation) -> Iterator[Text]:
+    """A line a word of the query: what it got, and from which words of the document."""
+    longest = max((abs(match.value) for match in found.matches), default=0.0)
+    shown = found.matches[:FULL]
+    left = max((len(match.word) for match in shown), default=0)
+    for place, match in enumerate(shown):
+        line = _bar_line(match.value, longest, place)
+        line.append(f"{match.word:{left}} ↔ ")
+        words = ", ".join(f"{each.word} {each.value:.2f}" for each in match.found[:FOUND_WORDS])
+        yield cut(line.append(words, style="yellow"))
+    more = found.matches[FULL:]
+    if more:
+        yield Text(f"{MARGIN}{'':24} {sum(match.value for match in more):6.2f}  {len(more)} more words", style="dim")
 
 
 def alignment(found: Alignment) -> Iterator[Text]:

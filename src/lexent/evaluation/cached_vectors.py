@@ -62,6 +62,7 @@ def token_codes(texts: Sequence[str], pipeline: Pipeline) -> TokenStore:
         return TokenStore.concatenate(stores).take(order).arrays
 
     settings = {"lexicon": lexicon.hash, "specials": recipe.specials, "k": recipe.k, "whole": coding.whole > 0}
+    settings |= {"punctuation": recipe.punctuation}
     key = cache.key_for(pipeline.encoder, texts, what="token codes", kind="document", **settings)
     return TokenStore(cache.arrays(key, frozenset(TokenStore.columns), make))
 
@@ -146,7 +147,7 @@ def _states(
 def _key(texts: Sequence[str], pipeline: Pipeline, *, kind: Kind) -> str:
     recipe = pipeline.recipe
     parts: dict[str, Any] = {"lexicon": pipeline.lexicon.hash, "level": recipe.level, "specials": recipe.specials}
-    parts |= {"kind": kind, "k": recipe.k_for(kind), "pool": recipe.pool}
+    parts |= {"kind": kind, "k": recipe.k_for(kind), "pool": recipe.pool, "punctuation": recipe.punctuation}
     if kind == "query":
         parts |= {"function_words": recipe.function_words, "emphasis": recipe.emphasis}
     return cache.key_for(pipeline.encoder, texts, what="latents", **parts)

@@ -77,5 +77,5 @@ class Trials:
 
 def _up_to_pooling(recipe: Recipe, kind: Kind) -> tuple[Any, ...]:
     """The settings that the pooled vectors depend on."""
-    common = (kind, recipe.k_for(kind), recipe.pool, recipe.specials, recipe.unit)
+    common = (kind, recipe.k_for(kind), recipe.pool, recipe.specials, recipe.punctuation, recipe.unit)
     return common if kind == "document" else (*common, recipe.function_words, recipe.emphasis)

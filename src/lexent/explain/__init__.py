@@ -4,6 +4,7 @@ from lexent.explain.alignment import AlignedToken, Alignment, align
 from lexent.explain.attribution import Attribution, ConceptTokens, attribute
 from lexent.explain.contributions import Explanation, explain
 from lexent.explain.ranking import Comparison, Difference, RankExplanation, why
+from lexent.explain.word_pairs import FoundWord, WordExplanation, WordMatch, explain_words
 
 __all__ = [
     "AlignedToken",
@@ -13,9 +14,13 @@ __all__ = [
     "ConceptTokens",
     "Difference",
     "Explanation",
+    "FoundWord",
     "RankExplanation",
+    "WordExplanation",
+    "WordMatch",
     "align",
     "attribute",
     "explain",
+    "explain_words",
     "why",
 ]

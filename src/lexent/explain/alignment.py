@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from lexent import arguments
 from lexent.errors import InputError
-from lexent.explain.attribution import WHOLE_TEXT, word_at, words
 from lexent.explain.contributions import bar
 from lexent.indexing.postings.quantisation import LINEAR_STEPS
+from lexent.search.coded_text import WHOLE_TEXT, places, word_at, words
 from lexent.search.maxsim_scorer import Aligned
 from lexent.search.query import ADDED_CONCEPT_ROW, WHOLE_TEXT_ROW, Query, QueryRows
 from lexent.types import Contribution, Tokens, TokenShare
@@ -123,6 +123,11 @@ class AlignedText:
         tokens = index.encoder.tokenize([text], kind="document", specials=index.recipe.specials)[0]
         return AlignedText(text, tokens, query.rows, index.maxsim.align(query, position), index.recipe.whole > 0)
 
+    @property
+    def places(self) -> list[tuple[str, int, int]]:
+        """The word that each row of the document stands in, with its place in the text."""
+        return places(self.text, self.tokens, len(self.tokens) + self.whole, whole=self.whole)
+
     def shares(self, concept: int | None = None) -> tuple[TokenShare, ...]:
         """What the query found in each word, strongest first; of one concept, or of all."""
         heat: NDArray[np.float64] = np.zeros(len(self.tokens) + self.whole)
@@ -131,7 +136,7 @@ class AlignedText:
         if concept is not None:
             kept &= self.rows.ids == concept
         np.add.at(heat, owners[kept], self.found.contributions[kept] / self.found.divisor)
-        return words(self.text, self.tokens, heat, whole=self.whole)
+        return words(self.places, heat)
 
 
 def align(index: Searcher, query: Query, position: int, *, id: str, score: float) -> Alignment:

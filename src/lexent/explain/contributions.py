@@ -1,4 +1,4 @@
-"""A score as the sum of its concepts' parts: query weight times document weight, each."""
+"""A score as the sum of its concepts' parts: query weight times document weight, each; and as a few named lines."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexent import arguments
-from lexent.types import Contribution
+from lexent.search.groups import SHOWN_GROUPS
+from lexent.types import Contribution, GroupContribution
 
 if TYPE_CHECKING:
     from lexent.search.query import Query
-    from lexent.search.results import Scored
+    from lexent.search.results import Scored, SharedTerm
 
 BAR_CHARS = 24
 """Characters of the longest bar."""
@@ -31,9 +32,11 @@ class Explanation:
     """The sum of the contributions that were left out."""
     left_out: int = 0
     """How many were left out."""
+    groups: tuple[GroupContribution, ...] = ()
+    """The score by concepts that say the same, strongest first, those of form last; the values sum to it."""
 
     def top(self, n: int) -> Explanation:
-        """The n strongest contributions; the others go into the rest."""
+        """The n strongest contributions; the others go into the rest. The groups stay as they are."""
         n = arguments.whole("n", n, least=0)
         kept, others = self.contributions[:n], self.contributions[n:]
         rest = self.rest + sum(part.value for part in others)
@@ -42,11 +45,23 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """The values as a dict, for JSON."""
         parts = [asdict(part) for part in self.contributions]
-        return {"id": self.id, "score": self.score, "contributions": parts, "rest": self.rest}
+        groups = [group.to_dict() for group in self.groups]
+        return {"id": self.id, "score": self.score, "groups": groups, "contributions": parts, "rest": self.rest}
 
     def __str__(self) -> str:
+        return f"{self.id}  {self.score:.3f}\n{self._group_lines() if self.groups else self._contribution_lines()}"
+
+    def _group_lines(self) -> str:
+        longest = max(abs(group.value) for group in self.groups)
+        shown, others = self.groups[:SHOWN_GROUPS], self.groups[SHOWN_GROUPS:]
+        lines = [f"  {bar(group.value, longest)} {group.value:8.3f}  {group.label}" for group in shown]
+        if others:
+            lines.append(f"  {'':{BAR_CHARS}} {sum(group.value for group in others):8.3f}  {len(others)} more")
+        return "\n".join(lines)
+
+    def _contribution_lines(self) -> str:
         longest = max((abs(part.value) for part in self.contributions), default=0.0)
-        lines = [f"{self.id}  {self.score:.3f}"]
+        lines = []
         for part in self.contributions:
             products = f"query {part.query:.3f} x document {part.document:.3f}"
             lines.append(f"  {bar(part.value, longest)} {part.value:8.3f}  #{part.concept} {part.label}  ({products})")
@@ -58,11 +73,15 @@ class Explanation:
 def explain(index: Scored, query: Query, position: int, *, id: str, score: float) -> Explanation:
     """The explanation of the document at `position`, whose score for the query is known."""
     terms = shared_terms(index, query, position)
-    parts = tuple(Contribution(term, index.label(term), *rest) for term, *rest in terms)
-    return Explanation(id=id, score=score, contributions=parts)
+    parts = {term: Contribution(term, index.label(term), *rest) for term, *rest in terms}
+    groups = tuple(
+        GroupContribution(line.label, line.value, tuple(parts[one] for one in line.concepts), line.form)
+        for line in index.lines(query, position, terms)
+    )
+    return Explanation(id=id, score=score, contributions=tuple(parts.values()), groups=groups)
 
 
-def shared_terms(index: Scored, query: Query, position: int) -> list[tuple[int, float, float, float]]:
+def shared_terms(index: Scored, query: Query, position: int) -> list[SharedTerm]:
     """The terms that a query and a document share, strongest first: number, query weight, document weight, value."""
     weights, values = index.contributions(query, position)
     shared = np.flatnonzero(weights)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lexent.explain.alignment import align
 from lexent.explain.attribution import tokens
 from lexent.explain.contributions import explain
+from lexent.explain.word_pairs import explain_words
 
 if TYPE_CHECKING:
     from lexent.search.results import Explainer
@@ -17,6 +18,7 @@ class HitExplainer:
 
     contributions = staticmethod(explain)
     tokens = staticmethod(tokens)
+    words = staticmethod(explain_words)
     alignment = staticmethod(align)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexent.explain.alignment import AlignedText
-from lexent.explain.attribution import code_texts
+from lexent.search.coded_text import code_texts
 from lexent.types import TokenShare
 
 if TYPE_CHECKING:

@@ -19,7 +19,9 @@ from lexent.indexing.forward.tokens import TokenStore
 from lexent.indexing.lock import check_free
 from lexent.indexing.manifest import SEGMENTS, Counts, EncoderPart, LexiconPart, Manifest, now_text
 from lexent.indexing.segment import Codes
-from lexent.indexing.writer import SegmentWriter, committed
+from lexent.indexing.writer import SegmentWriter, committed, write_names
+from lexent.lexicon.collection_names import name_concepts
+from lexent.lexicon.concept_words import COUNTED_WORDS, WordCounter
 from lexent.models import EncoderLike, LexiconLike, encoder_source, lexicon_source, load_encoder, load_lexicon
 from lexent.pipeline import Coded, Pipeline
 from lexent.recipes import Recipe
@@ -89,7 +91,8 @@ def build(
             segments=(),
             files={},
         )
-        committed(folder, [writer.part()], before=empty, recipe=recipe).write(folder)
+        names = write_names(folder, name_concepts(writer.words.result(), loaded_lexicon), empty)
+        committed(folder, [writer.part()], before=empty, recipe=recipe, names=names).write(folder)
         check_free(out)  # again: what a writer adds meanwhile must not end up in the folder that takes its place
     return pipeline
 
@@ -108,10 +111,16 @@ def material_of(
     size, by_token = pipeline.lexicon.size, pipeline.recipe.match == "maxsim"
     vectors: list[NDArray[np.float32]] = []
     stores: ForwardIndex = {}
+    counter, recipe = WordCounter(size), pipeline.recipe
 
     def kept(batch: Coded) -> Any:
         if batch.whole is not None:
             vectors.append(batch.whole.numpy())
+        own = [texts[position] for position in batch.positions]
+        if recipe.level == "tokens":
+            counter.add_tokens(own, batch.tokens, batch.codes)
+        else:
+            counter.add_whole(own, batch.codes)
         return TokenStore.of(batch.codes, size=size) if by_token else pipeline.pooled(batch.codes)
 
     texts = [document.content for document in documents]
@@ -123,4 +132,4 @@ def material_of(
         codes = Codes.of(SparseVectors.concatenate(parts, size=size).take(order), pipeline.recipe)
     if vectors:
         stores[DenseStore.name] = DenseStore.of(np.concatenate(vectors)[order])
-    return EncodedDocuments(codes, stores)
+    return EncodedDocuments(codes, stores, counter.result(COUNTED_WORDS))

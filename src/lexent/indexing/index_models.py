@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lexent.errors import MismatchError, NotFoundError
 from lexent.indexing.manifest import EncoderPart, LexiconPart, Manifest
 from lexent.lexicon import user_labels
+from lexent.lexicon.collection_names import CollectionNames
 from lexent.models import EncoderLike, LexiconLike, load_encoder, load_lexicon
 
 if TYPE_CHECKING:
@@ -29,7 +31,10 @@ class IndexModels:
         self._given = (encoder, lexicon)
         self._encoder: Encoder | None = None
         self._lexicon: Lexicon | None = None
+        self._collection_named: Lexicon
         self._named: Lexicon | None = None
+        self.renamings = 0
+        """Counts the times that names of concepts changed."""
         self._loading = threading.RLock()
         # What is already at hand is checked now; what must be loaded, when it is first needed.
         if encoder is not None and not isinstance(encoder, str | Path):
@@ -54,8 +59,34 @@ class IndexModels:
                 if loaded is not self._given[1]:  # one of the caller's may belong to other indexes, too
                     loaded.concepts.options = ("--index", str(self.path))
                 self._lexicon = loaded
-                self._named = user_labels.applied(loaded, user_labels.read(self.path, loaded))
+                self._apply_names()
             return self._named or self._lexicon
+
+    @property
+    def unnamed_lexicon(self) -> Lexicon:
+        """The lexicon with its own names."""
+        _ = self.lexicon
+        assert self._lexicon is not None
+        return self._lexicon
+
+    def update(self, manifest: Manifest) -> None:
+        """Takes the names of a newer generation."""
+        with self._loading:
+            changed = manifest.names != self.manifest.names
+            self.manifest = manifest
+            if changed and self._lexicon is not None:
+                self._apply_names()
+
+    def _apply_names(self) -> None:
+        assert self._lexicon is not None
+        self._collection_named = self._lexicon
+        if self.manifest.names is not None:
+            with suppress(FileNotFoundError):  # replaced by a newer generation meanwhile
+                held = CollectionNames.from_bytes((self.path / self.manifest.names).read_bytes())
+                self._collection_named = held.applied(self._lexicon)
+        names = user_labels.read(self.path, self._lexicon)
+        self._named = user_labels.applied(self._collection_named, names)
+        self.renamings += 1
 
     def rename(self, concept: int, label: str | None) -> None:
         """Gives a concept the user's name, kept beside the index; None gives it back its own."""
@@ -67,7 +98,8 @@ class IndexModels:
             if label is not None:
                 names[concept] = user_labels.checked(label, concept, now)
             user_labels.write(self.path, loaded, names)
-            self._named = user_labels.applied(loaded, names)
+            self._named = user_labels.applied(self._collection_named, names)
+            self.renamings += 1
 
     def check(self, manifest: Manifest) -> None:
         """Refuses a newer generation that was built anew with other parts."""

@@ -111,6 +111,8 @@ class Manifest(_Part):
     extras: tuple[str, ...] = ()
     """What is kept beside what the recipe needs; see `lexent.indexing.forward.stores`."""
     counts: Counts
+    names: str | None = None
+    """The file with the names that the collection gives to concepts."""
     segments: tuple[SegmentPart, ...]
     files: dict[str, FilePart]
 

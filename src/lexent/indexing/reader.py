@@ -20,10 +20,16 @@ from lexent.indexing.forward.stores import ForwardIndex, ForwardStore
 from lexent.indexing.forward.tokens import TokenStore
 from lexent.indexing.manifest import SEGMENTS, Manifest, SegmentPart
 from lexent.indexing.segment import REMEDY, Segment, Tombstones
+from lexent.lexicon import concept_words
+from lexent.lexicon.collection_names import CollectionNames
+from lexent.lexicon.concept_words import ConceptWords
+from lexent.lexicon.words import WORD
 from lexent.recipes import Recipe
 from lexent.types import Document
 
 OPEN_ATTEMPTS = 20
+READ_BATCH_DOCUMENTS = 1024
+"""Documents that are read at a time."""
 
 _CONDITION_EXAMPLES: dict[FieldKind, str] = {
     "boolean": "write {name}=true or {name}=false",
@@ -65,6 +71,30 @@ class IndexReader:
                         raise
                     raise ArtifactError(f'"{path}" is damaged: {error}; {REMEDY}') from error
         raise ArtifactError(f'"{path}" changed {OPEN_ATTEMPTS} times while it was opened; try again')
+
+    def concept_words(self) -> list[ConceptWords]:
+        """Which words raise each concept, of every segment."""
+        return [self.concept_words_of(place) for place in range(len(self.manifest.segments))]
+
+    def concept_words_of(self, place: int, kept: NDArray[np.int64] | None = None) -> ConceptWords:
+        """Which words raise each concept in a segment. kept: only words that these documents of it have."""
+        size = self.manifest.lexicon.size
+        path = self.path / SEGMENTS / self.manifest.segments[place].name / concept_words.FILE
+        if not path.exists():  # of an older version
+            return ConceptWords.empty(size)
+        found = ConceptWords.from_bytes(path.read_bytes(), size=size)
+        if kept is None:
+            return found
+        store, present = self.document_stores[place], set[str]()
+        for start in range(0, len(kept), READ_BATCH_DOCUMENTS):
+            for document in store.at(kept[start : start + READ_BATCH_DOCUMENTS].tolist()):
+                present |= {word.lower()[: concept_words.MAX_WORD_CHARS] for word in WORD.findall(document.content)}
+        return found.only(present | {word for word in found.words if not any(map(str.isalnum, word))})
+
+    def names(self) -> CollectionNames | None:
+        """The names that the collection gives to concepts; None where an older version wrote the index."""
+        name = self.manifest.names
+        return None if name is None else CollectionNames.from_bytes((self.path / name).read_bytes())
 
     @property
     def bases(self) -> NDArray[np.int64]:

@@ -25,9 +25,15 @@ from lexent.indexing.manifest import NEW, SEGMENTS, Counts, DeletedPart, FilePar
 from lexent.indexing.reader import IndexReader, open_segments, store_kinds
 from lexent.indexing.segment import Packer, Tombstones
 from lexent.indexing.statistics import Statistics
+from lexent.lexicon import collection_names, concept_words
+from lexent.lexicon.collection_names import CollectionNames
+from lexent.lexicon.concept_words import ConceptWords, WordCounter
+from lexent.lexicon.lexicon import Lexicon
 from lexent.recipes import Recipe
 from lexent.types import Document
 
+NAMES = "names"
+"""Files with the names of concepts begin so; the generation that wrote them follows."""
 MERGE_FANOUT = 8
 """So many neighbouring segments of about one size are merged into one."""
 
@@ -57,6 +63,7 @@ class SegmentWriter:
         self.packer = Packer(size=size, recipe=recipe, folder=folder, memory=memory)
         self.stores = {kind.name: ForwardStoreWriter(folder, kind) for kind in store_kinds(recipe, extras)}
         self.size = size
+        self.words = WordCounter(size)
         self.kinds = kinds or FieldKinds()
 
     def __enter__(self) -> SegmentWriter:
@@ -69,6 +76,7 @@ class SegmentWriter:
                 self.packer.close()
                 for store in self.stores.values():
                     store.close()
+                artifact.write_bytes(self.folder / concept_words.FILE, self.words.result().to_bytes())
                 with artifact.disk_errors(self.folder):
                     artifact.sync(self.folder)
                     artifact.sync_folder(self.folder.parent)
@@ -85,6 +93,7 @@ class SegmentWriter:
         self.documents.add(self.kinds.fitted(documents))
         made = material()
         self.packer.add(made.codes)
+        self.words.merge(made.words)
         for name, store in self.stores.items():
             assert len(made.forward[name]) == len(documents)
             store.append(made.forward[name])
@@ -176,6 +185,14 @@ class Writer:
         if len(segments) != 1 or segments[0].deleted is not None:
             self._merge(0, len(segments), progress=progress)
 
+    def name_concepts(self, lexicon: Lexicon) -> None:
+        """Commits names of the concepts that come from the words of the documents as they are now."""
+        reader, size = self.reader, self.reader.manifest.lexicon.size
+        if reader.manifest.segments:
+            words = ConceptWords.merged(reader.concept_words(), size=size)
+            names = collection_names.name_concepts(words, lexicon, before=reader.names())
+            self._commit(list(reader.manifest.segments), names=write_names(self.path, names, self.reader.manifest))
+
     def tidy(self) -> None:
         """Merges neighbours of about one size, and what is mostly deleted: so the number of segments stays small."""
         try:
@@ -223,17 +240,19 @@ class Writer:
                         progress(len(codes))
                 kept = np.arange(segment.n_documents) if keep is None else np.flatnonzero(keep)
                 writer.documents.copy(reader.document_stores[place], kept)
+                writer.words.merge(reader.concept_words_of(place, kept if gone is not None else None))
                 for name, store in writer.stores.items():
                     store.copy(reader.forward[place][name], kept)
         parts, merged = reader.manifest.segments, [writer.part()] if writer.packer.n_documents else []
         self._commit([*parts[:start], *merged, *parts[stop:]], recipe=recipe)
 
-    def _commit(self, parts: Sequence[SegmentPart], *, recipe: Recipe | None = None) -> None:
+    def _commit(self, parts: Sequence[SegmentPart], *, recipe: Recipe | None = None, names: str | None = None) -> None:
         if not self._held():
             raise LockedError(
                 f'"{self.path}" was replaced or removed by another process meanwhile; nothing was changed; try again'
             )
-        manifest = committed(self.path, parts, before=self.reader.manifest, recipe=recipe or self.recipe)
+        before = self.reader.manifest
+        manifest = committed(self.path, parts, before=before, recipe=recipe or self.recipe, names=names or before.names)
         manifest.write(self.path)
         self.reader.close()
         self.reader = IndexReader.open(self.path)
@@ -246,6 +265,9 @@ class Writer:
             named = {str(self.path / name) for name in manifest.files}
             kept = {part.name for part in manifest.segments}
             (self.path / NEW).unlink(missing_ok=True)
+            for path in self.path.glob(f"{NAMES}-*.npz"):
+                if str(path) not in named:
+                    path.unlink(missing_ok=True)
             for folder in (self.path / SEGMENTS).iterdir():
                 if folder.name not in kept:
                     shutil.rmtree(folder, ignore_errors=True)
@@ -268,19 +290,31 @@ def due_for_merging(parts: Sequence[SegmentPart]) -> tuple[int, int] | None:
     return (start, len(parts)) if len(parts) - start >= MERGE_FANOUT else None
 
 
-def committed(path: Path, parts: Sequence[SegmentPart], *, before: Manifest, recipe: Recipe) -> Manifest:
-    """The manifest of these segments, whose files are all there: those not yet named are hashed now."""
+def write_names(path: Path, names: CollectionNames, before: Manifest) -> str:
+    """Writes the names of concepts beside those of before; gives the name of the file."""
+    file = f"{NAMES}-{before.generation + 1}.npz"
+    artifact.replace_file(path / file, names.to_bytes())
+    return file
+
+
+def committed(
+    path: Path, parts: Sequence[SegmentPart], *, before: Manifest, recipe: Recipe, names: str | None = None
+) -> Manifest:
+    """The manifest of these segments, whose files are all there: those not yet listed are hashed now."""
     files = {}
+    if names is not None:
+        files[names] = before.files.get(names) or FilePart(**artifact.describe_file(path / names))
     for part in parts:
         folder = path / SEGMENTS / part.name
-        names = sorted(file.name for file in folder.iterdir() if not file.name.startswith("deleted-"))
-        for name in [*names, *([part.deleted.mask, part.deleted.df] if part.deleted else [])]:
+        own = sorted(file.name for file in folder.iterdir() if not file.name.startswith("deleted-"))
+        for name in [*own, *([part.deleted.mask, part.deleted.df] if part.deleted else [])]:
             key = f"{SEGMENTS}/{part.name}/{name}"
             files[key] = before.files.get(key) or FilePart(**artifact.describe_file(folder / name))
     size = before.lexicon.size
     found = Statistics.of(*open_segments(path, parts, recipe, size=size), size=size)
     return before.changed(
         recipe=recipe.to_dict(),
+        names=names,
         segments=tuple(parts),
         files=files,
         counts=Counts(

@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher, get_close_matches
 from functools import cached_property
@@ -23,6 +23,10 @@ Category = Literal["lexical", "narrow", "broad", "unknown"]
 
 SEPARATOR = " · "
 FILE = "concepts.json.gz"
+DOCUMENTS = "documents"
+"""The source of a label that comes from the documents of an index."""
+Evidence = tuple[tuple[str, float, int], ...]
+"""Words that raise a concept, with their shares of its activation and how often each did (0 where not known)."""
 MIN_SUGGESTION_SIMILARITY = 0.6
 """From this likeness on a concept is suggested for a name that there is not."""
 
@@ -59,8 +63,36 @@ class Concepts(Sequence[Concept]):
     options: tuple[str, ...] = ()
     """What selects these concepts on the command line, such as --index DIR; messages repeat it."""
 
-    def __init__(self, concepts: Sequence[Concept]) -> None:
+    def __init__(
+        self,
+        concepts: Sequence[Concept],
+        *,
+        former: Mapping[str, int] | None = None,
+        here: Callable[[int], Evidence] | None = None,
+    ) -> None:
+        """former: labels that concepts had before, which still find them. here: words of an index that raise them."""
         self._all = list(concepts)
+        self.former = dict(former or {})
+        self._here = here
+
+    def raised_here(self, concept: int) -> Evidence:
+        """In an index: words of its documents that raise a concept, highest gain first; none elsewhere."""
+        return self._here(concept) if self._here is not None else ()
+
+    def evidence(self, concept: int) -> Evidence:
+        """The words that raise a concept: of the documents at hand, else of the lexicon's text, else those of its name.
+
+        A name that a person or a language model gave comes first.
+        """
+        own = self._all[concept]
+        if own.source in ("", DOCUMENTS):
+            here = self.raised_here(concept)
+            if here:
+                return here
+            if own.raised_by:
+                return tuple((word, share, 0) for word, share in own.raised_by)
+        found = _words(own.label)
+        return tuple((word, 1 / len(found), 0) for word in found)
 
     def __len__(self) -> int:
         return len(self._all)
@@ -104,13 +136,18 @@ class Concepts(Sequence[Concept]):
             if 0 <= int(number) < len(self):
                 return self._all[int(number)]
             raise NotFoundError(f"no concept #{number}; they are numbered 0 to {len(self) - 1}")
-        for concept in self._all:
-            if concept.label == text:
-                return concept
+        exact = self.exact(text)
+        if exact is not None:
+            return exact
         found = self.find(text, limit=1)
         if found and set(_words(text)) <= set(_words(found[0].label)):
             return found[0]
         raise NotFoundError(self._no_such(text))
+
+    def exact(self, label: str) -> Concept | None:
+        """The concept that has this label, had it before, or has it in its lexicon; upper and lower case are alike."""
+        place = self._labels.get(label.strip().casefold())
+        return None if place is None else self._all[place]
 
     def close_words(self, text: str) -> list[str]:
         """For each word of a text, the word of a concept's name that is spelled most like it, where one is near."""
@@ -132,6 +169,12 @@ class Concepts(Sequence[Concept]):
         return " ".join([f'no concept named "{text}"; {hint}{step}', *map(shlex.quote, self.options)])
 
     @cached_property
+    def _labels(self) -> dict[str, int]:
+        plain = {concept.plain.casefold(): concept.id for concept in self._all if concept.plain}
+        former = {label.casefold(): concept for label, concept in self.former.items() if concept < len(self._all)}
+        return {**plain, **former, **{concept.label.casefold(): concept.id for concept in reversed(self._all)}}
+
+    @cached_property
     def _words_index(self) -> dict[str, list[int]]:
         index: dict[str, list[int]] = {}
         for concept in self._all:
@@ -145,7 +188,7 @@ class Concepts(Sequence[Concept]):
         for one, label in labels.items():
             plain = found[one].plain or found[one].label
             found[one] = replace(found[one], label=label, source=source, plain=plain)
-        return Concepts(found)
+        return Concepts(found, former=self.former, here=self._here)
 
     def save(self, folder: Path) -> None:
         """Write the concepts into a lexicon's folder."""

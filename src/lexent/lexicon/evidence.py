@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lexent.encoders import Encoder
 from lexent.errors import InputError
 from lexent.lexicon.activations import Activations
-from lexent.lexicon.statistics import WORD
+from lexent.lexicon.words import WORD
 from lexent.types import Level, Tokens
 
 QUANTILES = 10

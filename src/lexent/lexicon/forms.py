@@ -6,6 +6,7 @@ They match how a text is written and not what it is about, so that they are name
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp, log
 
 from lexent.function_words import FUNCTION_WORDS
 
@@ -15,6 +16,8 @@ LEAST_SHARE = 0.5
 """Share of a concept's activation from which a form names it."""
 LEAST_AT_START = 0.8
 """Share of a concept's activation at the first word of a text from which it is one of position."""
+MIN_TOPIC_GAIN = 0.05
+"""Gain of its content words from which a concept of mostly function words may be about a topic."""
 AFFIX_WORDS = 5
 """Different words with an affix from which the affix names a concept."""
 AFFIX_CHARS = (3, 2)
@@ -34,25 +37,37 @@ def token_form(token: str) -> str:
     return FUNCTION if token in FUNCTION_WORDS else ""
 
 
-def form_of(shares: Sequence[tuple[str, float]], *, at_start: float = 0.0) -> str:
+def form_of(words: Sequence[tuple[str, float, float]], *, at_start: float = 0.0) -> str:
     """The form that a concept marks; "" where it is about a topic.
 
-    shares: the words that raise it, in lower case, with their shares of its activation. at_start: the share at the
-    first word of a text.
+    words: those that raise it, in lower case, with their shares of its activation and their gains: the share times the
+    logarithm of how far above chance it is. at_start: the share at the first word of a text.
+
+    Function words stand in every text, also in those about a topic. So they name a concept only where they are other
+    ones than in any text, more than its content words are.
     """
-    total = sum(share for _, share in shares)
+    total = sum(share for _, share, _ in words)
     if total <= 0:
         return ""
-    by_form: dict[str, float] = {}
-    for word, share in shares:
-        form = token_form(word)
-        by_form[form] = by_form.get(form, 0.0) + share / total
-    content = by_form.pop("", 0.0)
-    if by_form and 1 - content > LEAST_SHARE:
-        return max(by_form, key=lambda form: by_form[form])
-    if max(share for _, share in shares) / total > MOST_OF_ONE_WORD:
+    of_form: dict[str, list[tuple[float, float]]] = {}
+    for word, share, gain in words:
+        of_form.setdefault(token_form(word), []).append((share, gain))
+    content = of_form.pop("", [])
+    content_share, content_gain = sum(share for share, _ in content), sum(max(gain, 0.0) for _, gain in content)
+    inner = sum(_inner_gain(found) for found in of_form.values())
+    mostly_form = bool(of_form) and total - content_share > LEAST_SHARE * total
+    if mostly_form and content_gain < max(MIN_TOPIC_GAIN, inner):
+        return max(of_form, key=lambda form: sum(share for share, _ in of_form[form]))
+    if max(share for _, share, _ in words) / total > MOST_OF_ONE_WORD:
         return ""
-    return FIRST_WORD if at_start >= LEAST_AT_START else affix(shares)
+    return FIRST_WORD if at_start >= LEAST_AT_START else affix([(word, share) for word, share, _ in words])
+
+
+def _inner_gain(words: Sequence[tuple[float, float]]) -> float:
+    """How far the shares of some words are from chance among themselves."""
+    shares = sum(share for share, _ in words)
+    rates = sum(share * exp(-gain / share) for share, gain in words if share > 0)
+    return sum(gain for _, gain in words) - shares * log(shares / rates) if shares > 0 and rates > 0 else 0.0
 
 
 def affix(shares: Sequence[tuple[str, float]]) -> str:

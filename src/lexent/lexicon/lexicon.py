@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lexent import arguments, artifact, recipes
 from lexent.artifact import MANIFEST, check_sizes, read_manifest
@@ -173,6 +174,19 @@ class Lexicon:
         cosine[latent - first] = -np.inf
         nearest = np.argsort(-cosine, kind="stable")[: min(limit, len(rows) - 1)]
         return [(self.concepts[first + int(other)], float(cosine[other])) for other in nearest]
+
+    def directions(self, latents: NDArray[np.int64]) -> NDArray[np.float32]:
+        """float32[n, width]: the directions of concepts. Those of other buckets, or of whole texts, are orthogonal."""
+        size = self.token_size // self.buckets
+        bucket = np.minimum(latents // size, self.buckets)
+        width = self.sae.config.width
+        found = np.zeros((len(latents), (self.buckets + (self.whole is not None)) * width), np.float32)
+        for place in np.unique(bucket).tolist():
+            own = np.flatnonzero(bucket == place)
+            sae, first = (self.sae, 0) if place < self.buckets else (self.whole, self.token_size)
+            assert sae is not None
+            found[own, place * width : place * width + width] = sae.decoder_rows_of(latents[own] - first)
+        return found
 
     def check(self, encoder: Encoder, *, level: Level | None = None) -> None:
         """Refuse an encoder that this lexicon was not trained for, and states of another level."""

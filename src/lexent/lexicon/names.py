@@ -18,7 +18,8 @@ import numpy as np
 from lexent.function_words import FUNCTION_WORDS
 from lexent.lexicon.concepts import SEPARATOR, Category, Concept
 from lexent.lexicon.forms import form_of
-from lexent.lexicon.statistics import WORD, Statistics
+from lexent.lexicon.statistics import Statistics
+from lexent.lexicon.words import WORD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -226,8 +227,8 @@ def _form(statistics: Statistics, latent: int, evidence: WordEvidence) -> str:
     places = statistics.contexts[latent]
     places = places[places[:, 0] >= 0, 1]
     at_start = float(np.mean((places == 1) | (places == 0))) if len(places) else 0.0
-    shares = [(word.text, word.share) for word in evidence.words]
-    return _shared_piece(statistics, latent, evidence) or form_of(shares, at_start=at_start)
+    words = [(word.text, word.share, word.gain) for word in evidence.words]
+    return _shared_piece(statistics, latent, evidence) or form_of(words, at_start=at_start)
 
 
 def _label(evidence: WordEvidence) -> list[str]:
@@ -290,9 +291,11 @@ def distinct(labels: list[str], around: Sequence[Sequence[str]]) -> list[str]:
                 found[latent] = f"{labels[latent]} ({', '.join(words)})"
     seen: set[str] = set()
     taken = set(found)
+    next_number: dict[str, int] = {}
     for latent, label in enumerate(found):
         if label and label in seen:
-            found[latent] = numbered(label, lambda name: name in taken)
+            number = next(each for each in count(next_number.get(label, 2)) if f"{label} #{each}" not in taken)
+            found[latent], next_number[label] = f"{label} #{number}", number + 1
             taken.add(found[latent])
         seen.add(label)
     return found

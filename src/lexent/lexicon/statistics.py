@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +10,8 @@ import numpy as np
 import torch
 
 from lexent.lexicon.activations import active
-from lexent.types import Progress, Tokens
+from lexent.lexicon.words import words_of
+from lexent.types import Progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from lexent.encoders import Encoder
     from lexent.sae.autoencoder import SparseAutoencoder
 
-WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 TEXTS_PER_CHUNK = 4096
 """Texts that are tokenized at a time."""
 MAX_WAITING_PAIRS = 20_000_000
@@ -103,22 +102,6 @@ def collect(
 def _numbered(strings: Sequence[str], numbers: dict[str, int]) -> NDArray[np.int64]:
     """The number of each string; new ones get the next."""
     return np.array([numbers.setdefault(string, len(numbers)) for string in strings], np.int64)
-
-
-def words_of(text: str, tokens: Tokens) -> list[str]:
-    """The whole word that each token stands in, in lower case; punctuation and special tokens stand for themselves."""
-    spans = [match.span() for match in WORD.finditer(text)]
-    starts = np.array([start for start, _ in spans], dtype=np.int64)
-    place = np.searchsorted(starts, tokens.spans[:, 0], side="right") - 1
-    words = []
-    for token, at, (first, last), special in zip(tokens.strings, place, tokens.spans, tokens.special, strict=True):
-        if special or first == last:  # the tokens of a prompt have no place in the text
-            words.append(token)
-        elif at >= 0 and first < spans[at][1]:
-            words.append(text[spans[at][0] : spans[at][1]].lower())
-        else:  # not the token: tokenizers mark spaces, write bytes in letters of their own, or know no such sign
-            words.append(text[first:last].strip().lower() or "space")
-    return words
 
 
 class _Sums:

@@ -16,7 +16,7 @@ from lexent.function_words import FUNCTION_WORDS
 from lexent.lexicon.activations import Activations, reduced
 from lexent.lexicon.concepts import SEPARATOR, Category, Concept
 from lexent.lexicon.names import Word, distinct, grouped, leading_words, merged_word, presence, shortened, strongest
-from lexent.lexicon.statistics import WORD
+from lexent.lexicon.words import WORD
 from lexent.types import Progress
 
 if TYPE_CHECKING:

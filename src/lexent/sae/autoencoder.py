@@ -91,8 +91,15 @@ class SparseAutoencoder:
     @cached_property
     def decoder_rows(self) -> NDArray[np.float32]:
         """float32[d_sae, d_in], unit rows."""
+        return self.decoder_rows_of(slice(None))
+
+    def decoder_rows_of(self, latents: Any) -> NDArray[np.float32]:
+        """float32[n, d_in]: the rows of some latents in the decoder, of length 1."""
         stored, scale = self._by_latent["decoder"], self._by_latent["decoder_scale"]
-        rows = self.encoder_rows if stored is None else _dense(stored, scale)
+        if stored is None:
+            rows = _dense(self.stored_rows[latents], None if self.scale is None else self.scale[latents])
+        else:
+            rows = _dense(stored[latents], None if scale is None else scale[latents])
         if stored is None or scale is not None:
             rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
         return rows

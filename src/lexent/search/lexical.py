@@ -19,7 +19,9 @@ from lexent.indexing.reader import IndexReader
 from lexent.indexing.segment import Codes, Segment, Tombstones
 from lexent.recipes import BM25, Recipe
 from lexent.search.document_scorer import DocumentScorer, Masks, TopDocuments
+from lexent.search.groups import Line
 from lexent.search.query import Query
+from lexent.search.results import SharedTerm
 from lexent.types import SparseVectors
 
 RECIPE = Recipe("words", power=1.0, query_power=None, weighting=BM25(k1=1.5, b=0.75, idf="lucene"))
@@ -64,6 +66,10 @@ class Lexical:
     def label(self, term: int) -> str:
         """The word of that number."""
         return self.names[term]
+
+    def lines(self, query: Query, position: int, terms: Sequence[SharedTerm]) -> list[Line]:
+        """Words have no groups."""
+        return []
 
     def _counted(self, reader: IndexReader, place: int) -> Codes:
         store = reader.document_stores[place]

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from lexent.explain.alignment import Alignment
     from lexent.explain.attribution import ConceptTokens
     from lexent.explain.contributions import Explanation
+    from lexent.explain.word_pairs import WordExplanation
+    from lexent.search.groups import ConceptGroup, Line
     from lexent.search.query import Query
     from lexent.search.searcher import Searcher
 
 T = TypeVar("T")
-SHOWN_CONTRIBUTIONS = 3
-"""Contributions that the readable form shows of a hit."""
+SHOWN_LINES = 3
+"""Groups that the readable form shows of a hit."""
+SharedTerm = tuple[int, float, float, float]
+"""A term that a query and a document share: its number, both weights, and what it adds to the score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,10 @@ class Scored(Protocol):
         """The name of a term."""
         ...
 
+    def lines(self, query: Query, position: int, terms: Sequence[SharedTerm]) -> Sequence[Line]:
+        """The terms that a query and a document share, by groups of one meaning; none where terms have no groups."""
+        ...
+
 
 class Explainer(Protocol):
     """Explains hits. `lexent.explain` implements it, a layer above; whoever makes a searcher passes it in."""
@@ -79,6 +87,10 @@ class Explainer(Protocol):
 
     def tokens(self, hit: Hit, concept: str | int) -> ConceptTokens:
         """The words of the query and of the document that raised a concept."""
+        ...
+
+    def words(self, hit: Hit) -> WordExplanation:
+        """The score by pairs of words."""
         ...
 
     def alignment(self, index: Searcher, query: Query, position: int, *, id: str, score: float) -> Alignment:
@@ -127,6 +139,13 @@ class Hit(RankedDocument):
         explanation = explainer.contributions(self.index, self.query, self.position, id=self.id, score=self.score)
         return explanation if top is None else explanation.top(top)
 
+    def words(self) -> WordExplanation:
+        """The score by pairs of words: how much each word of the query got from which words of this document.
+
+        For recipes that code tokens. Encodes the document again.
+        """
+        return self.index.explainer.words(self)
+
     def tokens(self, concept: str | int) -> ConceptTokens:
         """Which words of the query and of this document raised a concept. Encodes both again."""
         return self.index.explainer.tokens(self, concept)
@@ -137,15 +156,16 @@ class Hit(RankedDocument):
         return explainer.alignment(self.index, self.query, self.position, id=self.id, score=self.score)
 
     def __str__(self) -> str:
-        strongest = self.explain(SHOWN_CONTRIBUTIONS).contributions
-        reasons = ", ".join(f"{part.label} {part.value:.2f}" for part in strongest)
+        strongest = self.explain().groups[:SHOWN_LINES]
+        reasons = ", ".join(f"{group.label} {group.value:.2f}" for group in strongest)
         return f"{RankedDocument.__str__(self)}\n{'':15}{reasons}"
 
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         """As JSON has it. contributions: at most this many; the others are summed in "rest"."""
         explanation = self.explain(arguments.whole_or_none("contributions", contributions, least=0))
         parts = [asdict(part) for part in explanation.contributions]
-        found = {**RankedDocument.to_dict(self), "contributions": parts, "rest": explanation.rest}
+        groups = [group.to_dict() for group in explanation.groups]
+        found = {**RankedDocument.to_dict(self), "groups": groups, "contributions": parts, "rest": explanation.rest}
         if self.query.rows is not None:
             alignment = self.align() if contributions is None else self.align().top(contributions)
             found["alignment"] = alignment.to_dict()["tokens"]
@@ -194,12 +214,18 @@ class Results(Ranked[Hit]):
     approximate: bool = False
     """Whether a document that scores higher may have been missed: in the fast mode. The scores themselves are exact."""
 
+    @property
+    def groups(self) -> tuple[ConceptGroup, ...]:
+        """The concepts by groups of those that say the same, strongest first, those of form last; none without hits."""
+        return self.hits[0].index.groups(self.hits[0].query).groups if self.hits else ()
+
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         """As JSON has it. contributions: at most this many a hit; the others are summed in its "rest"."""
         arguments.whole_or_none("contributions", contributions, least=0)
         return {
             "query": self.query,
             "approximate": self.approximate,
+            "groups": [asdict(group) for group in self.groups],
             "concepts": [concept.to_dict() for concept in self.concepts],
             "added": [concept.to_dict() for concept in self.added],
             "hits": [hit.to_dict(contributions=contributions) for hit in self.hits],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,13 +22,15 @@ from lexent.indexing.segment import Tombstones, repacked
 from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
 from lexent.search import steering, token_rows
+from lexent.search.coded_text import CodedText, code_texts, coded_texts
 from lexent.search.document_scorer import DocumentScorer, Masks, TopDocuments
 from lexent.search.feedback import Expansion, Learning, expansions
+from lexent.search.groups import Line, QueryGroups, TextWords, group_concepts
 from lexent.search.lexical import Lexical
 from lexent.search.maxsim_scorer import MaxSimScorer
 from lexent.search.modes import Mode, fast_of
 from lexent.search.query import Query
-from lexent.search.results import AddedConcept, DenseHit, Explainer, Hit, QueryConcept, Results
+from lexent.search.results import AddedConcept, DenseHit, Explainer, Hit, QueryConcept, Results, SharedTerm
 from lexent.search.token_rows import TokenRows
 from lexent.types import SparseVectors
 from lexent.weighting import bm25
@@ -43,7 +45,20 @@ Where = dict[str, Any]
 Settings = dict[str, Any]
 """Recipe settings by name, for example {"k1": 3, "b": 0.4}."""
 MAX_CACHED_QUERIES = 256
-"""Queries whose vectors a searcher keeps."""
+"""Queries whose codes and groups a searcher keeps."""
+MAX_CACHED_DOCUMENTS = 64
+"""Documents whose codes a searcher keeps, some 20 KB each."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodedQuery:
+    """A query before idf and steering."""
+
+    vectors: SparseVectors  # one vector: all its concepts
+    rows: TokenRows | None
+    """Token by token, for recipes that match tokens."""
+    words: CodedText | None
+    """With the words that raised its concepts, for recipes that code tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +91,9 @@ class Searcher:
             pairs = zip(segments, tombstones, strict=True)
             tombstones = tuple(None if gone is None else Tombstones.of(segment, gone.mask) for segment, gone in pairs)
         self._making = threading.Lock()
-        self._remembered_queries: BoundedCache[str, Any] = BoundedCache(MAX_CACHED_QUERIES)
+        self._coded_queries: BoundedCache[str, CodedQuery] = BoundedCache(MAX_CACHED_QUERIES)
+        self._coded_documents: BoundedCache[int, CodedText] = BoundedCache(MAX_CACHED_DOCUMENTS)
+        self._groups: BoundedCache[tuple[str, int], QueryGroups] = BoundedCache(MAX_CACHED_QUERIES)
         self._lexical: Lexical | None = None
         self.document_scorer = DocumentScorer(
             segments, self.recipe, size=self.manifest.lexicon.size, tombstones=tombstones
@@ -133,6 +150,11 @@ class Searcher:
     def label(self, term: int) -> str:
         """The name of a concept."""
         return self.lexicon.label(term)
+
+    def lines(self, query: Query, position: int, terms: Sequence[SharedTerm]) -> list[Line]:
+        """The concepts that a query and a document share, by groups of those that say the same."""
+        text = TextWords(self.reader.at([position])[0].content)
+        return self.groups(query).lines({term: value for term, *_, value in terms}, text)
 
     def search_many(
         self,
@@ -245,28 +267,73 @@ class Searcher:
             for rank, (document, score) in enumerate(zip(documents, scores[best].tolist(), strict=True), start=1)
         ]
 
+    def coded_query(self, text: str) -> CodedText | None:
+        """A query with the concepts of its tokens; None where the recipe does not code tokens."""
+        return self._coded_query(text).words
+
+    def coded_documents(self, positions: Sequence[int]) -> list[CodedText]:
+        """Documents with the concepts of their tokens, encoded again unless that was done lately."""
+        known = {position: self._coded_documents.get(position) for position in positions}
+        fresh = [position for position, found in known.items() if found is None]
+        texts = [document.content for document in self.reader.at(fresh)]
+        found = dict(zip(fresh, code_texts(self.pipeline, texts, kind="document"), strict=True))
+        for position, coded in found.items():
+            self._coded_documents.put(position, coded)
+        return [known[position] or found[position] for position in positions]
+
+    def groups(self, query: Query) -> QueryGroups:
+        """The query's concepts as groups of those that say the same. Steering moves weights and not members."""
+        base = self._plain_groups(query.text)
+        return base.weighed(query.ids.tolist(), query.weights.tolist(), lexicon=self.lexicon)
+
+    def _plain_groups(self, text: str) -> QueryGroups:
+        """The groups of a query before steering and feedback."""
+
+        def make() -> QueryGroups:
+            coded = self._coded_query(text)
+            if coded.rows is not None:
+                plain = coded.rows.query(text, self.document_scorer)
+            else:
+                plain = Query.of(text, self.document_scorer.query_weights(coded.vectors))
+            ids, weights = plain.ids.tolist(), plain.weights.tolist()
+            return group_concepts(ids, weights, lexicon=self.lexicon, query=coded.words)
+
+        return self._groups.get_or_make((text, self.models.renamings), make)
+
     def _token_rows(self, queries: Sequence[str], steer: steering.Steer | None) -> list[TokenRows]:
         """The rows of queries for MaxSim, steered, before idf."""
-        found = self._remembered(queries, lambda: token_rows.represent(queries, self.pipeline))
-        return [rows.steered(steer, lexicon=self.lexicon) for rows in found] if steer else found
+        _check(queries)
+        if len(queries) != 1:
+            found = token_rows.represent(queries, self.pipeline)
+            return [rows.steered(steer, lexicon=self.lexicon) for rows in found] if steer else found
+        rows = self._coded_query(queries[0]).rows
+        assert rows is not None
+        return [rows.steered(steer, lexicon=self.lexicon, groups=self._plain_groups(queries[0])) if steer else rows]
 
     def _represent(self, queries: Sequence[str], steer: steering.Steer | None) -> SparseVectors:
         """The vectors of queries, steered, before idf."""
-
-        def make() -> SparseVectors:
-            pipeline = self.pipeline
-            return pipeline.query_vectors(pipeline.represent(queries, kind="query"))
-
-        vectors = self._remembered(queries, make)
-        return steering.steered(vectors, steer, lexicon=self.lexicon) if steer else vectors
-
-    def _remembered(self, queries: Sequence[str], make: Callable[[], T]) -> T:
-        """What queries are before steering. A single one is cached: a user who steers repeats it."""
         _check(queries)
+        pipeline = self.pipeline
         if len(queries) != 1:
-            return make()
-        found: T = self._remembered_queries.get_or_make(queries[0], make)
-        return found
+            return pipeline.query_vectors(pipeline.represent(queries, kind="query"))
+        vectors = self._coded_query(queries[0]).vectors
+        if not steer:
+            return vectors
+        return steering.steered(vectors, steer, lexicon=self.lexicon, groups=self._plain_groups(queries[0]))
+
+    def _coded_query(self, text: str) -> CodedQuery:
+        """A query before idf and steering. Cached: a user who steers repeats it."""
+
+        def make() -> CodedQuery:
+            pipeline = self.pipeline
+            (batch,) = pipeline.coded([text], kind="query")
+            words = coded_texts(pipeline, [text], [batch.codes], kind="query")[0] if batch.tokens else None
+            if self.recipe.match == "maxsim":
+                rows = TokenRows.of(batch.codes, self.recipe, size=pipeline.lexicon.size)
+                return CodedQuery(rows.merged(), rows, words)
+            return CodedQuery(pipeline.query_vectors(pipeline.pooled(batch.codes)), None, words)
+
+        return self._coded_queries.get_or_make(text, make)
 
     def _factors_within(self, ids: NDArray[np.int32], allowed: Masks) -> NDArray[np.float64]:
         """The idf that the allowed documents alone would give, for these concepts."""

@@ -21,6 +21,7 @@ from lexent.types import SparseVectors
 
 if TYPE_CHECKING:
     from lexent.lexicon import Lexicon
+    from lexent.search.groups import QueryGroups
 
 Steer = Mapping[str | int, float]
 """Factors by concept: a label, a word of labels, "#812" or 812."""
@@ -41,12 +42,14 @@ def checked(steer: Steer | None) -> Steer | None:
     return steer
 
 
-def steered(vector: SparseVectors, steer: Steer, *, lexicon: Lexicon) -> SparseVectors:
+def steered(
+    vector: SparseVectors, steer: Steer, *, lexicon: Lexicon, groups: QueryGroups | None = None
+) -> SparseVectors:
     """The one query of `vector` (before idf), with the factors applied."""
     ids, values = vector.of(0)
     weights = dict(zip(ids.tolist(), values.tolist(), strict=True))
     base = float(values.mean()) if len(values) else 1.0
-    for concept, factor in factors(steer, ids.tolist(), lexicon=lexicon).items():
+    for concept, factor in factors(steer, ids.tolist(), lexicon=lexicon, groups=groups).items():
         weights[concept] = weights.get(concept, base) * factor
     order = sorted(weights)
     return SparseVectors(
@@ -57,11 +60,13 @@ def steered(vector: SparseVectors, steer: Steer, *, lexicon: Lexicon) -> SparseV
     )
 
 
-def factors(steer: Steer, active: Sequence[int], *, lexicon: Lexicon) -> dict[int, float]:
+def factors(
+    steer: Steer, active: Sequence[int], *, lexicon: Lexicon, groups: QueryGroups | None = None
+) -> dict[int, float]:
     """What to multiply each concept by, where a query has the `active` ones."""
     found: dict[int, float] = {}
     for name, factor in steer.items():
-        for concept in targets(name, active, lexicon=lexicon):
+        for concept in targets(name, active, lexicon=lexicon, groups=groups):
             found[concept] = found.get(concept, 1.0) * float(factor)
     for concept, factor in found.items():
         if factor > arguments.HIGHEST_WEIGHT:
@@ -72,14 +77,20 @@ def factors(steer: Steer, active: Sequence[int], *, lexicon: Lexicon) -> dict[in
     return found
 
 
-def targets(name: str | int, active: Sequence[int], *, lexicon: Lexicon) -> list[int]:
+def targets(
+    name: str | int, active: Sequence[int], *, lexicon: Lexicon, groups: QueryGroups | None = None
+) -> list[int]:
     """The concepts that a name means, where a query has the `active` ones.
 
-    A number, "#number" or an exact label means one concept. Any other name means every active concept whose label has
+    A number or "#number" means one concept; the name or the first word of a group of the query, all concepts of the
+    group; an exact label, present or former, one concept. Any other name means every active concept whose label has
     the name's words, side by side and whole; where none has, the one that the lexicon finds closest.
     """
     if not isinstance(name, str) or name.strip().startswith("#"):
         return [lexicon.resolve(name).id]
+    of_group = groups.named(name) if groups is not None else ()
+    if of_group:
+        return list(of_group)
     named = [concept for concept in active if has_words(lexicon.label(concept), name)]
     try:
         closest = lexicon.resolve(name)
@@ -87,7 +98,7 @@ def targets(name: str | int, active: Sequence[int], *, lexicon: Lexicon) -> list
         if named:
             return named
         raise
-    exact = closest.label.casefold() == name.strip().casefold()
+    exact = lexicon.concepts.exact(name) is not None
     return named if named and not exact else [closest.id]
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lexent.pipeline import Coded, Pipeline
     from lexent.recipes import Recipe
     from lexent.search.document_scorer import DocumentScorer
+    from lexent.search.groups import QueryGroups
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,10 @@ class TokenRows:
         ids, sums = summed(self.vectors.ids, self.vectors.values)
         return SparseVectors(ids, sums, np.array([0, len(ids)], np.int64), self.vectors.size)
 
-    def steered(self, steer: steering.Steer, *, lexicon: Lexicon) -> TokenRows:
+    def steered(self, steer: steering.Steer, *, lexicon: Lexicon, groups: QueryGroups | None = None) -> TokenRows:
         """Applies steering factors in every row. A concept that no row has becomes a row of its own."""
         merged = self.merged()
-        factors = steering.factors(steer, merged.ids.tolist(), lexicon=lexicon)
+        factors = steering.factors(steer, merged.ids.tolist(), lexicon=lexicon, groups=groups)
         base = float(merged.values.mean()) if len(merged.ids) else 1.0
         of_entries = np.array([factors.get(concept, 1.0) for concept in self.vectors.ids.tolist()], np.float32)
         scaled = replace(self.vectors, values=self.vectors.values * of_entries)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.explain.attribution import CodedText
 from lexent.lexicon.concepts import Category
+from lexent.search.coded_text import CodedText
 from lexent.server.replies import ConceptReply, ConceptRow, ConceptsReply, LexiconReply, QuantilesReply
 from lexent.server.served import ServedIndex
 from lexent.server.word_attribution import coded_documents

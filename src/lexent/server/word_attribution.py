@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexent.explain.alignment import AlignedText
-from lexent.explain.attribution import CodedText, code_texts
 from lexent.explain.contributions import shared_terms
+from lexent.search.coded_text import CodedText, code_texts
 from lexent.server.bodies import WordsBody
 from lexent.server.replies import ConceptShares, ConceptTokens, DocumentWords, Shares, WordsReply
 from lexent.server.served import ServedIndex

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from lexent import artifact
 from lexent.errors import ArtifactError
 from lexent.indexing.segment import REMEDY, Codes
+from lexent.lexicon.concept_words import ConceptWords
 
 COPY_BATCH_DOCUMENTS = 4096
 """Documents that are copied at a time in a merge."""
@@ -155,7 +156,10 @@ ForwardIndex = dict[str, ForwardStore]
 
 @dataclass(frozen=True, slots=True)
 class EncodedDocuments:
-    """Documents as a segment keeps them, apart from their texts: codes for the posting lists, and the forward index."""
+    """Documents as a segment keeps them, apart from their texts."""
 
     codes: Codes
+    """For the posting lists."""
     forward: ForwardIndex
+    words: ConceptWords
+    """Which words raised each concept."""

@@ -1,0 +1,140 @@
+"""A text with the latents of each of its tokens, and the words that those tokens stand in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.pipeline import Pipeline
+from lexent.search.token_rows import of_text
+from lexent.types import Kind, RowCodes, Tokens, TokenShare
+
+WHOLE_TEXT = "whole text"
+"""What stands in a word's place where the text as a whole was coded."""
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class CodedText:
+    """A text with the latents of each of its tokens."""
+
+    text: str
+    tokens: Tokens
+    ids: NDArray[np.int32]  # [n_rows, k]: a row for each token, and one more where the text as a whole is coded
+    values: NDArray[np.float32]  # [n_rows, k]
+    summed: bool
+    """Whether the activations of tokens add up, or only the strongest counts."""
+    whole: bool
+    """Whether the last row is that of the text as a whole."""
+
+    def activations(self, concept: int) -> NDArray[np.float64]:
+        """float64[n_rows]: how much each row raised a concept."""
+        found: NDArray[np.float64] = np.where(self.ids == concept, self.values, 0).sum(axis=1, dtype=np.float64)
+        if not self.summed and len(found):
+            found = np.where(np.arange(len(found)) == found.argmax(), found, 0.0)
+        return found
+
+    def words(self, activations: NDArray[np.float64]) -> tuple[TokenShare, ...]:
+        """The activations of rows, by words."""
+        return words(self.places, activations)
+
+    def shares(self, concept: int) -> tuple[TokenShare, ...]:
+        """How much each word raised a concept, strongest first."""
+        return self.words(self.activations(concept))
+
+    @cached_property
+    def places(self) -> list[tuple[str, int, int]]:
+        """The word that each row stands in, with its place in the text."""
+        return places(self.text, self.tokens, len(self.ids), whole=self.whole)
+
+    def shares_by_word(self, concepts: NDArray[np.int32]) -> tuple[list[str], NDArray[np.float64]]:
+        """The distinct words, in lower case, and float64[n_words, n_concepts]: which share of each concept they raised.
+
+        The column of a concept that no word raised is 0.
+        """
+        numbers: dict[str, int] = {}
+        of_row = [
+            numbers.setdefault(word.lower() if stop else WHOLE_TEXT, len(numbers)) for word, _, stop in self.places
+        ]
+        found = np.zeros((len(numbers), len(concepts)))
+        order = np.argsort(concepts)
+        at = np.searchsorted(concepts[order], self.ids) if len(concepts) else np.zeros(self.ids.shape, np.int64)
+        column = order[np.minimum(at, len(concepts) - 1)] if len(concepts) else at
+        kept = (self.values > 0) & (concepts[column] == self.ids) if len(concepts) else np.zeros(at.shape, np.bool_)
+        rows, values = np.nonzero(kept)[0], self.values[kept].astype(np.float64)
+        if not self.summed:  # the strongest row of each concept, the first of several
+            best = np.lexsort((rows, -values, column[kept]))
+            first = np.diff(column[kept][best], prepend=-1) != 0
+            chosen = np.zeros(len(rows), np.bool_)
+            chosen[best[first]] = True
+            values = np.where(chosen, values, 0.0)
+        np.add.at(found, (np.array(of_row, np.int64)[rows], column[kept]), values)
+        return list(numbers), found / np.where(found.sum(axis=0) > 0, found.sum(axis=0), 1.0)
+
+
+def code_texts(pipeline: Pipeline, texts: Sequence[str], *, kind: Kind) -> list[CodedText]:
+    """The texts, encoded and coded token by token, as an index codes them."""
+    if not texts:
+        return []
+    parts, order = pipeline.collect(texts, lambda batch: batch.codes, kind=kind)
+    rows = [of_text(codes, place) for codes in parts for place in range(len(codes.offsets) - 1)]
+    return coded_texts(pipeline, texts, [rows[place] for place in order.tolist()], kind=kind)
+
+
+def coded_texts(pipeline: Pipeline, texts: Sequence[str], rows: Sequence[RowCodes], *, kind: Kind) -> list[CodedText]:
+    """Texts whose codes are known."""
+    recipe = pipeline.recipe
+    tokens = pipeline.encoder.tokenize(texts, kind=kind, specials=recipe.specials)
+    # By MaxSim a query's concept counts as often as its tokens have it; a document's, in one token at a time.
+    summed = recipe.pool == "sum" or (recipe.match == "maxsim" and kind == "query")
+    return [
+        CodedText(text, own, codes.ids, codes.values, summed, recipe.whole > 0)
+        for text, own, codes in zip(texts, tokens, rows, strict=True)
+    ]
+
+
+def words(places: Sequence[tuple[str, int, int]], activations: NDArray[np.float64]) -> tuple[TokenShare, ...]:
+    """The activations of rows, summed over the words that they stand in, strongest first."""
+    found: dict[tuple[str, int, int], float] = {}
+    for row in np.flatnonzero(activations).tolist():
+        found[places[row]] = found.get(places[row], 0.0) + float(activations[row])
+    shares = [TokenShare(token, start, stop, share) for (token, start, stop), share in found.items()]
+    return tuple(sorted(shares, key=lambda share: (-share.share, share.start)))
+
+
+def places(text: str, tokens: Tokens, n_rows: int, *, whole: bool = False) -> list[tuple[str, int, int]]:
+    """The word that each row stands in, with its place; special tokens and the whole text have none (0 to 0).
+
+    whole: the last row is of the text as a whole.
+    """
+    spans = [match.span() for match in _WORD.finditer(text, 0, int(tokens.spans[:, 1].max(initial=0)))]
+    starts = np.array([start for start, _ in spans], dtype=np.int64)
+    found = [_word_of(text, tokens, row, spans, starts) for row in range(n_rows - whole)]
+    return [*found, (WHOLE_TEXT, 0, 0)] if whole and n_rows else found
+
+
+def word_at(text: str, tokens: Tokens, place: int) -> str:
+    """The word that a token is a piece of; the token itself where it is special."""
+    return places(text, tokens, place + 1)[place][0]
+
+
+def _word_of(
+    text: str, tokens: Tokens, place: int, spans: list[tuple[int, int]], starts: NDArray[np.int64]
+) -> tuple[str, int, int]:
+    """The word that a token is a piece of; the token itself where it is special or its place in the text unknown."""
+    if place >= len(tokens):  # an empty text may have a state but no token
+        return "", 0, 0
+    start, stop = (int(edge) for edge in tokens.spans[place])
+    if tokens.special[place] or start >= stop:
+        return tokens.strings[place], 0, 0
+    piece = text[start:stop]
+    start += len(piece) - len(piece.lstrip())  # some tokenizers count the space before a word to it
+    word = int(np.searchsorted(starts, start, side="right")) - 1
+    if word < 0 or start >= spans[word][1]:
+        return tokens.strings[place], start, stop
+    return text[slice(*spans[word])], *spans[word]

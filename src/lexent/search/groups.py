@@ -1,0 +1,352 @@
+"""Groups of a query's concepts: concepts that say the same are one line of an explanation and one slider.
+
+Concepts say the same when the same words raise them, in the documents and in the query, and when their directions are
+alike. Groups are joined, the most alike first, until what is left apart differs and a few of them hold nearly all of
+the query's weight. Groups are those of the query as it was typed: steering moves their weights and not their members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.function_words import FUNCTION_WORDS
+from lexent.lexicon import Lexicon
+from lexent.lexicon.concepts import SEPARATOR, Concepts
+from lexent.lexicon.names import same_word
+from lexent.lexicon.words import WORD
+from lexent.search.coded_text import WHOLE_TEXT, CodedText
+
+SHOWN_GROUPS = 6
+"""Lines that should say why a document is a hit."""
+WANTED_SHARE = 0.97
+"""Share of a query's weight that the shown groups should hold."""
+ALIKE = 0.5
+"""Groups at least so alike are one."""
+NEGLIGIBLE_SHARE = 0.004
+"""Concepts with less of the query's weight join a group and never make one."""
+NAME_WORDS = 3
+"""Words in the name of a group."""
+MIN_NAME_SHARE = 0.12
+"""A word of a name has at least this share of what the first one has."""
+QUERY_WORD_BOOST = 2.0
+"""How much more a word counts in a name when it also stands in the query."""
+FORM = "form"
+"""The name of the group of concepts of form; see `lexent.lexicon.forms`."""
+ALIKENESS = {"documents": 0.4, "query": 0.35, "direction": 0.25}
+"""How much the parts of the likeness of two concepts count: words that raise them, and the lexicon's directions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptGroup:
+    """Concepts of a query that say the same."""
+
+    label: str
+    weight: float
+    """The sum of the weights of its concepts, after idf and steering."""
+    concepts: tuple[int, ...]
+    """Strongest first."""
+    form: bool = False
+    """Whether it holds the concepts of form, which are no topic."""
+
+    @property
+    def head(self) -> str:
+        """The first word of the name: no other group of the query has it."""
+        return self.label.split(SEPARATOR)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A group of concepts in a document: one line of why it is a hit."""
+
+    label: str
+    value: float
+    concepts: tuple[int, ...]
+    """Strongest first."""
+    form: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueryGroups:
+    """The groups of a query, strongest first, those of form last."""
+
+    groups: tuple[ConceptGroup, ...]
+    words: Mapping[int, Mapping[str, float]]
+    """For each concept, the words that may name it, in lower case, and how much each counts."""
+
+    def place_of(self) -> dict[int, int]:
+        """The place of each concept's group."""
+        return {concept: place for place, group in enumerate(self.groups) for concept in group.concepts}
+
+    def weighed(self, ids: Sequence[int], weights: Sequence[float], *, lexicon: Lexicon) -> QueryGroups:
+        """The same groups with other weights of their concepts; concepts that are in none make groups of their own."""
+        now = dict(zip(ids, weights, strict=True))
+        kept = [
+            replace(group, weight=float(sum(now.get(concept, 0.0) for concept in group.concepts)))
+            for group in self.groups
+            if any(concept in now for concept in group.concepts)
+        ]
+        known = self.place_of()
+        new = [concept for concept in ids if concept not in known]
+        added = group_concepts(new, [now[concept] for concept in new], lexicon=lexicon, query=None, taken=self.heads)
+        return QueryGroups((*kept, *added.groups), {**self.words, **added.words})
+
+    def lines(self, values: Mapping[int, float], text: TextWords) -> list[Line]:
+        """The groups in a document, strongest first, those of form last. values: what each concept gave to the score.
+
+        A group is called by its first word, and by words of the document that raise its concepts.
+        """
+        found = []
+        for group in self.groups:
+            own = [concept for concept in group.concepts if concept in values]
+            if own:
+                own.sort(key=lambda concept: (-abs(values[concept]), concept))
+                label = group.label if group.form else self._label(group, own, values, text)
+                found.append(Line(label, sum(values[concept] for concept in own), tuple(own), group.form))
+        return sorted(found, key=lambda line: (line.form, -abs(line.value), line.label))
+
+    def _label(self, group: ConceptGroup, concepts: Sequence[int], values: Mapping[int, float], text: TextWords) -> str:
+        counts: dict[str, float] = {}
+        for concept in concepts:
+            for word, share in self.words.get(concept, {}).items():
+                counts[word] = counts.get(word, 0.0) + abs(values[concept]) * share
+        ranked = sorted(counts, key=lambda word: (-counts[word], word))
+        here = (form for word in ranked if (form := text.form(word)))
+        return SEPARATOR.join(_different([group.head, *here]) or [group.label])
+
+    @property
+    def heads(self) -> list[str]:
+        """The first words of the names."""
+        return [group.head for group in self.groups]
+
+    def named(self, name: str) -> tuple[int, ...]:
+        """The concepts of the group of that name or first word; none where no group has it."""
+        wanted = name.strip().casefold()
+        for group in self.groups:
+            if wanted in (group.label.casefold(), group.head.casefold()):
+                return group.concepts
+        return ()
+
+
+def group_concepts(
+    ids: Sequence[int],
+    weights: Sequence[float],
+    *,
+    lexicon: Lexicon,
+    query: CodedText | None,
+    taken: Iterable[str] = (),
+) -> QueryGroups:
+    """The groups of a query's concepts. query: with the words that raised them, where its recipe codes tokens.
+
+    taken: first words that no name may have.
+    """
+    if not len(ids):
+        return QueryGroups((), {})
+    mass = np.abs(np.asarray(weights, np.float64))
+    concepts = [lexicon.concept(int(one)) for one in ids]
+    vocabulary = _Vocabulary()
+    documents, queries = _profiles(lexicon.concepts, np.asarray(ids, np.int32), query, vocabulary)
+    naming = documents * (1 + QUERY_WORD_BOOST * queries) + 1e-3 * queries  # the last where nothing else names it
+    forms = [place for place, concept in enumerate(concepts) if concept.form]
+    topics = np.array([place for place, concept in enumerate(concepts) if not concept.form], np.int64)
+    directions = lexicon.directions(np.asarray(ids, np.int64)).astype(np.float64)
+    parts = [mass[topics, None] * _unit(side[topics]) for side in (documents, queries, directions)]
+    clusters = [topics[cluster] for cluster in _clustered(parts, mass[topics], naming[topics])]
+    found: list[ConceptGroup] = []
+    held = list(taken)
+    for cluster in sorted(clusters, key=lambda cluster: -float(mass[cluster].sum())):
+        ranked = mass[cluster] @ naming[cluster]
+        names = leading(((vocabulary.words[at], ranked[at]) for at in np.argsort(-ranked, kind="stable")), held)
+        strongest = cluster[np.argmax(mass[cluster])]
+        found.append(_group(SEPARATOR.join(names) or concepts[strongest].label, cluster.tolist(), ids, weights))
+        held.append(found[-1].head)
+    if forms:
+        found.append(_group(FORM, forms, ids, weights, form=True))
+    words = {
+        int(one): {vocabulary.words[at]: float(row[at]) for at in np.flatnonzero(row).tolist()}
+        for one, row in zip(ids, naming, strict=True)
+    }
+    return QueryGroups(tuple(found), words)
+
+
+class TextWords:
+    """The words of a text, found by any of their forms."""
+
+    def __init__(self, text: str) -> None:
+        self._words = {word.lower() for word in WORD.findall(text)}
+        self._near: dict[str, list[str]] = {}
+        for word in sorted(self._words):
+            self._near.setdefault(word[:3], []).append(word)
+
+    def form(self, word: str) -> str:
+        """The form of a word that stands in the text; "" where none does."""
+        if word in self._words:
+            return word
+        return next((near for near in self._near.get(word[:3], ()) if same_word(word, near)), "")
+
+
+def _different(words: Iterable[str]) -> list[str]:
+    """The first words, one of each word's forms."""
+    found: list[str] = []
+    for word in words:
+        if not any(same_word(word, other) for other in found):
+            found.append(word)
+            if len(found) == NAME_WORDS:
+                break
+    return found
+
+
+def leading(ranked: Iterable[tuple[str, float]], taken: Iterable[str] = ()) -> list[str]:
+    """The words of a name, best first, one of each word's forms. The first is not a form of a word that is taken."""
+    held, names = list(taken), list[str]()
+    best = 0.0
+    for word, value in ranked:
+        if value <= max(0.0, MIN_NAME_SHARE * best) or len(names) == NAME_WORDS:
+            break
+        if any(same_word(word, other) for other in names):
+            continue
+        if not names and any(same_word(word, other) for other in held):
+            continue
+        best = best or value
+        names.append(word)
+    return names
+
+
+def _group(
+    label: str, places: Sequence[int], ids: Sequence[int], weights: Sequence[float], *, form: bool = False
+) -> ConceptGroup:
+    order = sorted(places, key=lambda place: (-abs(float(weights[place])), int(ids[place])))
+    total = float(sum(weights[place] for place in order))
+    return ConceptGroup(label, total, tuple(int(ids[place]) for place in order), form)
+
+
+class _Vocabulary:
+    """Words, the forms of one word as one."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self._places: dict[str, int] = {}
+        self._near: dict[str, list[int]] = {}
+
+    def place(self, word: str) -> int:
+        """The column of a word; a new one where no form of it is known."""
+        known = self._places.get(word)
+        if known is not None:
+            return known
+        near = self._near.setdefault(word[:3], [])  # forms of one word share their first three letters
+        for place in near:
+            if same_word(self.words[place], word):
+                self._places[word] = place
+                return place
+        self.words.append(word)
+        near.append(len(self.words) - 1)
+        self._places[word] = len(self.words) - 1
+        return self._places[word]
+
+
+def _profiles(
+    concepts: Concepts, ids: NDArray[np.int32], query: CodedText | None, vocabulary: _Vocabulary
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """float64[n_concepts, n_words] twice: how much words raise each concept in documents, and in the query."""
+    typed: list[tuple[int, int]] = []
+    shares = np.zeros((0, len(ids)))
+    if query is not None:
+        names, shares = query.shares_by_word(ids)
+        typed = [(row, vocabulary.place(word)) for row, word in enumerate(names) if _names_something(word)]
+    entries = [
+        (row, vocabulary.place(word), share)
+        for row, concept in enumerate(ids.tolist())
+        for word, share, _ in concepts.evidence(concept)
+        if _names_something(word)
+    ]
+    documents = np.zeros((len(ids), len(vocabulary.words)))
+    queries = np.zeros_like(documents)
+    for row, place, share in entries:
+        documents[row, place] += share
+    for row, place in typed:
+        queries[:, place] += shares[row]
+    return documents, queries
+
+
+def _names_something(word: str) -> bool:
+    return word not in FUNCTION_WORDS and word != WHOLE_TEXT and len(word) > 1 and any(map(str.isalpha, word))
+
+
+def _unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return found
+
+
+def _clustered(
+    parts: Sequence[NDArray[np.float64]], mass: NDArray[np.float64], naming: NDArray[np.float64]
+) -> list[list[int]]:
+    """Rows joined, the most alike first. parts: rows by each kind of likeness, as long as their mass."""
+    total = float(mass.sum()) or 1.0
+    order = np.argsort(-mass, kind="stable")
+    large = [int(row) for row in order if mass[row] >= NEGLIGIBLE_SHARE * total] or order[:1].tolist()
+    if not large:
+        return []
+    clusters = _joined(_by_head(large, naming), parts, mass)
+    held = {row for cluster in clusters for row in cluster}
+    small = [int(row) for row in order if int(row) not in held]
+    if small:
+        sums = [np.stack([side[cluster].sum(axis=0) for cluster in clusters]) for side in parts]
+        sides = zip(ALIKENESS.values(), parts, sums, strict=True)
+        alike = np.asarray(sum(share * (_unit(side[small]) @ _unit(sum_).T) for share, side, sum_ in sides))
+        for row, nearest in zip(small, alike.argmax(axis=1).tolist(), strict=True):
+            clusters[nearest].append(row)
+    return clusters
+
+
+def _joined(
+    clusters: list[list[int]], parts: Sequence[NDArray[np.float64]], mass: NDArray[np.float64]
+) -> list[list[int]]:
+    """Clusters after joining. Products of their sums are kept up to date, so that a join costs one row."""
+    weights = np.array([mass[cluster].sum() for cluster in clusters])
+    total = float(weights.sum())
+    products = []
+    for side in parts:
+        sums = np.stack([side[cluster].sum(axis=0) for cluster in clusters])
+        products.append(sums @ sums.T)
+    lengths = [np.sqrt(np.maximum(product.diagonal(), 1e-24)) for product in products]
+    sides = list(zip(ALIKENESS.values(), products, lengths, strict=True))
+    alike = np.asarray(sum(share * product / np.outer(length, length) for share, product, length in sides))
+    np.fill_diagonal(alike, -np.inf)
+    left = len(clusters)
+    while left > 1:
+        one, other = divmod(int(np.argmax(alike)), len(clusters))
+        if alike[one, other] < ALIKE:  # only small ones, into what they are most like
+            large = np.argsort(-weights, kind="stable")[:SHOWN_GROUPS]
+            if float(weights[large].sum()) >= WANTED_SHARE * total:
+                break
+            small = alike.copy()
+            small[large] = -np.inf
+            other, one = divmod(int(np.argmax(small)), len(clusters))
+        clusters[one] += clusters[other]
+        clusters[other] = []
+        weights[one] += weights[other]
+        weights[other] = 0.0
+        row = np.zeros(len(clusters))
+        for share, product, length in sides:
+            product[one] += product[other]
+            product[:, one] += product[:, other]
+            length[one] = np.sqrt(max(float(product[one, one]), 1e-24))
+            row += share * product[one] / (length[one] * length)
+        gone = [one, *(place for place, cluster in enumerate(clusters) if not cluster)]
+        row[gone] = -np.inf
+        alike[one], alike[:, one] = row, row
+        alike[other], alike[:, other] = -np.inf, -np.inf
+        left -= 1
+    return [cluster for cluster in clusters if cluster]
+
+
+def _by_head(rows: Sequence[int], naming: NDArray[np.float64]) -> list[list[int]]:
+    """Rows whose best word is the same are together."""
+    found: dict[int, list[int]] = {}
+    for row in rows:
+        head = int(np.argmax(naming[row])) if naming.shape[1] and naming[row].max() > 0 else -1 - row
+        found.setdefault(head, []).append(row)
+    return list(found.values())
