@@ -15,7 +15,9 @@ import small
 from lexent.encoders import TinyEncoder
 from lexent.engine import Index
 from lexent.explain import why
-from lexent.lexicon import user_labels
+from lexent.lexicon import Lexicon, user_labels
+from lexent.server.word_attribution import DOCUMENTS_PER_BATCH, FOUND_WORDS
+from lexent.types import Document, Level
 from serving import is_problem, serving
 
 QUERY = "yeast dough light"
@@ -97,6 +99,63 @@ def test_contributions_and_rest_sum_to_the_score(client: httpx.Client) -> None:
             assert most is None or len(hit["contributions"]) <= most
 
 
+@pytest.mark.parametrize("recipe", ["latent-terms", "ssr", "ssr-cls", "uhd", "clsr"])
+def test_groups_and_words_sum_to_the_score(tmp_path: Path, recipe: str) -> None:
+    level: Level = "pooled" if recipe == "clsr" else "tokens"
+    lexicon = Lexicon.random(TinyEncoder(), size=96, level=level, whole=40 if recipe == "ssr-cls" else 0)
+    with small.build(tmp_path / "one.lexent", recipe=recipe, lexicon=lexicon) as own:
+        words = {hit.id: hit.words() for hit in own.search(QUERY)} if level == "tokens" else {}
+    with serving([tmp_path / "one.lexent"], lexicon=lexicon) as client:
+        for steer in ({}, {"#3": 3, "#95": 2}):
+            found = ask(client, "search", index="one", query=QUERY, words=True, contributions=3, steer=steer)
+            for hit in found["hits"]:
+                assert sum(group["value"] for group in hit["groups"]) == pytest.approx(hit["score"], abs=1e-5)
+                concepts = [concept for group in hit["groups"] for concept in group["concepts"]]
+                assert len(concepts) == len(set(concepts))
+                heads = [group["label"].split(" · ")[0] for group in hit["groups"]]
+                assert len(heads) == len(set(heads))
+                if not words:
+                    assert hit["words"] is None
+                    continue
+                assert sum(match["value"] for match in hit["words"]) == pytest.approx(hit["score"], abs=1e-5)
+                for match in hit["words"]:
+                    total = sum(one["value"] for one in match["found"]) + match["rest"]
+                    assert total == pytest.approx(match["value"], abs=1e-5)
+                    assert len(match["found"]) <= FOUND_WORDS
+                if not steer:
+                    wanted = words[hit["id"]].matches
+                    assert [match["word"] for match in hit["words"]] == [match.word for match in wanted]
+                    assert hit["words"][0]["found"][0]["word"] == wanted[0].found[0].word
+
+
+def test_many_hits_have_their_words(client: httpx.Client, index: Index) -> None:
+    found = ask(client, "search", query=QUERY, words=True, k=40)["hits"]
+    assert len(found) > DOCUMENTS_PER_BATCH  # more than are encoded together
+    for hit, own in zip(found, index.search(QUERY, k=40), strict=True):
+        for match, wanted in zip(hit["words"], own.words().matches, strict=True):
+            assert (match["word"], match["kind"]) == (wanted.word, wanted.kind)
+            assert match["value"] == pytest.approx(wanted.value, rel=1e-5)
+
+
+def test_a_groups_name_steers_all_its_concepts(client: httpx.Client) -> None:
+    groups = ask(client, "search", query=QUERY)["groups"]
+    group = max(groups, key=lambda one: len(one["concepts"]))
+    assert len(group["concepts"]) > 1
+    for name in (group["label"], group["label"].split(" · ")[0].upper()):
+        for factor in (0, 3):
+            found = ask(client, "search", query=QUERY, steer={name: factor})
+            wanted = ask(client, "search", query=QUERY, steer={f"#{one}": factor for one in group["concepts"]})
+            assert without(found, "took_ms") == without(wanted, "took_ms")
+            weights = {one["concepts"]: one["weight"] for one in map(frozen, found["groups"])}
+            for one in map(frozen, groups):
+                wanted_weight = one["weight"] * (factor if one["concepts"] == tuple(group["concepts"]) else 1)
+                assert weights.get(one["concepts"], 0.0) == pytest.approx(wanted_weight, rel=1e-5)
+
+
+def frozen(group: dict[str, Any]) -> dict[str, Any]:
+    return {**group, "concepts": tuple(group["concepts"])}
+
+
 def test_a_search_without_explanation_has_none(client: httpx.Client) -> None:
     hit = ask(client, "search", query=QUERY, explain=False)["hits"][0]
     assert set(hit) == {"rank", "id", "score", "title", "text", "metadata"}
@@ -142,10 +201,15 @@ def test_wrong_settings_are_told_what_is_allowed_and_what_to_write(
 def test_explain_is_the_librarys(client: httpx.Client, index: Index) -> None:
     for document in ("d0", "d21", "d2"):
         found = ask(client, "explain", query=QUERY, document=document, steer={"#5": 2})
-        wanted = why(index, QUERY, document, steer={"#5": 2}).to_dict()
-        assert rounded(without(found, "tokens")) == rounded(wanted)
+        wanted = why(index, QUERY, document, steer={"#5": 2})
+        assert rounded(without(found, "tokens", "words", "groups")) == rounded(without(wanted.to_dict(), "groups"))
+        assert rounded(found["groups"]) == rounded([group.to_dict() for group in wanted.explanation.groups])
     hit = index.search(QUERY)[0]
     found = ask(client, "explain", query=QUERY, document=hit.id, tokens=3)
+    assert [(one["word"], one["kind"]) for one in found["words"]] == [
+        (match.word, match.kind) for match in hit.words().matches
+    ]
+    assert "words" not in ask(client, "explain", query=QUERY, document=hit.id, words=False)
     assert len(found["tokens"]) == 3
     for part in found["tokens"]:
         tokens = hit.tokens(part["concept"]).to_dict()
@@ -169,6 +233,8 @@ def test_words_are_those_that_raised_the_concepts(client: httpx.Client, index: I
         for token in one["concepts"][0]["tokens"]:
             assert content[token["start"] : token["stop"]] == token["token"]
     assert found["query"][0]["tokens"]
+    by_search = ask(client, "search", query=QUERY, words=True, k=4)["hits"]
+    assert [one["words"] for one in found["documents"]] == [hit["words"] for hit in by_search]
 
 
 def test_an_index_that_matches_tokens_is_aligned(tmp_path: Path) -> None:
@@ -230,7 +296,7 @@ def test_concepts_are_listed_found_and_shown(client: httpx.Client, index: Index)
     assert [one["id"] for one in client.get(base, params={"sort": "id", "limit": 3, "page": 2}).json()["concepts"]] == [
         *(3, 4, 5)
     ]
-    assert client.get(base, params={"find": "concept 12"}).json()["concepts"][0]["id"] == 12
+    assert client.get(base, params={"find": index.lexicon.label(12)}).json()["concepts"][0]["id"] == 12
     assert client.get(base, params={"category": "broad"}).json()["total"] == 0
     live = client.get(base, params={"live": True, "limit": 500}).json()["concepts"]
     assert len(live) == index.manifest.counts.live_concepts
@@ -238,6 +304,13 @@ def test_concepts_are_listed_found_and_shown(client: httpx.Client, index: Index)
     assert sum(shown["histogram"]["counts"]) == shown["documents"] == counts[0]
     weights = [one["weight"] for one in shown["top_documents"]]
     assert weights == sorted(weights, reverse=True)
+    own = index.lexicon.concept(shown["id"])
+    assert [(one["word"], one["count"]) for one in shown["raised_here"]] == [
+        (word, count) for word, _, count in index.lexicon.concepts.raised_here(own.id)
+    ]
+    assert shown["raised_here"][0]["count"] > 0
+    assert (shown["label"], shown["source"], shown["plain"]) == (own.label, "documents", f"concept {own.id}")
+    assert client.get(f"{base}/{shown['plain']}").json()["id"] == own.id  # by the lexicon's name, too
     assert shown["neighbours"][0]["id"] == index.lexicon.neighbours(shown["id"])[0][0].id
     assert all(one["lift"] > 1 and one["id"] != shown["id"] for one in shown["together"])
     lexicon = client.get("/v1/indexes/docs/lexicon").json()
@@ -306,7 +379,6 @@ def test_several_indexes(client: httpx.Client) -> None:
         ("POST", "/v1/indexes/docs/documents", {"documents": [{"id": "d1", "text": "a"}]}, 422, "upsert"),
         ("POST", "/v1/indexes/docs/documents", {"documents": [{"id": "x", "text": " "}]}, 422, "some words"),
         ("DELETE", "/v1/indexes/docs/documents?id=none", None, 404, "none"),
-        ("PUT", "/v1/indexes/docs/concepts/1/label", {"label": "concept 2"}, 422, "already called"),
         ("PUT", "/v1/indexes/docs/concepts/1/label", {"label": " 12 "}, 422, "number"),
         ("POST", "/v1/indexes/docs/documents/bulk", {}, 415, "x-ndjson"),
     ],
@@ -318,6 +390,13 @@ def test_errors_have_one_shape_and_say_what_to_do(
     headers = {} if raw is None else {"content-type": "application/json"}
     reply = client.request(method, path, content=raw, headers=headers)
     assert words in is_problem(reply, status)["detail"]
+
+
+def test_a_name_that_is_taken_is_refused(client: httpx.Client) -> None:
+    base = "/v1/indexes/docs/concepts"
+    taken = client.get(f"{base}/2").json()["label"]
+    reply = client.put(f"{base}/1/label", json={"label": taken.upper()})
+    assert f'already called "{taken}"' in is_problem(reply, 422)["detail"]
 
 
 # --- changes -----------------------------------------------------------------------------------------------------
@@ -366,6 +445,8 @@ def test_a_bulk_add_tells_of_each_bad_row_and_keeps_the_good_ones(living: httpx.
 
 def test_a_name_of_ones_own_lasts_and_can_be_taken_back(living: httpx.Client, tmp_path: Path) -> None:
     base = "/v1/indexes/own/concepts/5"
+    before = living.get(base).json()
+    assert before["source"] == "documents"
     reply = living.put(f"{base}/label", json={"label": " Rising   dough "})
     assert (reply.json()["label"], reply.json()["source"], reply.json()["plain"]) == (
         "Rising dough",
@@ -378,13 +459,13 @@ def test_a_name_of_ones_own_lasts_and_can_be_taken_back(living: httpx.Client, tm
         assert other.lexicon.label(5) == "Rising dough"
         assert other.lexicon.hash == small.lexicon().hash
         other.verify()
-    assert living.delete(f"{base}/label").json()["label"] == "concept 5"
+    assert living.delete(f"{base}/label").json() == before
     assert user_labels.read(tmp_path / "own.lexent", small.lexicon()) == {}
 
 
 def test_what_another_process_changes_shows_without_a_restart(living: httpx.Client, tmp_path: Path) -> None:
     with Index.open(tmp_path / "own.lexent", encoder=TinyEncoder(), lexicon=small.lexicon()) as other:
-        other.add([small.Document(id="elsewhere", text="zebra zebra stripes")])
+        other.add([Document(id="elsewhere", text="zebra zebra stripes")])
     end = monotonic() + 10
     while monotonic() < end:
         found = ask(living, "search", index="own", query="zebra stripes", k=1)

@@ -118,6 +118,7 @@ def is_answered(reply: httpx.Response) -> bool:
     for hit in reply.json()["hits"]:
         total = sum(part["value"] for part in hit["contributions"]) + hit["rest"]
         assert total == pytest.approx(hit["score"], rel=1e-5, abs=1e-5)
+        assert sum(group["value"] for group in hit["groups"]) == pytest.approx(hit["score"], rel=1e-5, abs=1e-5)
     return True
 
 
@@ -199,6 +200,16 @@ def test_the_openapi_document_loads_nothing_from_elsewhere_and_names_every_route
         assert tail in page, path
     for path in ("/docs", "/redoc"):
         assert client.get(path).status_code == 404
+
+
+def test_the_replies_say_what_groups_and_words_are(client: httpx.Client) -> None:
+    found = client.get("/openapi.json").json()["components"]["schemas"]
+    assert {"label", "weight", "concepts", "form"} == set(found["ConceptGroup"]["properties"])
+    assert {"label", "value", "concepts", "form"} == set(found["Line"]["properties"])
+    assert {"word", "value", "found", "rest", "kind"} == set(found["WordMatch"]["properties"])
+    for reply in ("Hit", "ExplainReply"):
+        assert {"groups", "words"} <= set(found[reply]["properties"])
+    assert {"raised_here", "raised_by", "former", "plain", "form"} <= set(found["ConceptReply"]["properties"])
 
 
 def test_recipe_settings_are_those_that_the_recipe_declares(client: httpx.Client) -> None:

@@ -83,10 +83,10 @@ class QueryBody(TextBody):
     """A query, and how it is weighed."""
 
     steer: Annotated[
-        dict[Name, Factor], Field(default_factory=dict, max_length=100, examples=[{"#812": 2.0, "mouse": 0}])
+        dict[Name, Factor], Field(default_factory=dict, max_length=1000, examples=[{"#812": 2.0, "mouse": 0}])
     ]
-    """Factors by concept: a label, words of it or "#812". 0 removes it, 1 leaves it, 2 doubles it; a concept that the
-    query lacks is added."""
+    """Factors by concept: a label, words of it or "#812"; or by group of the query: its label or the first word of its
+    label, for all its concepts. 0 removes it, 1 leaves it, 2 doubles it; a concept that the query lacks is added."""
     settings: Annotated[RecipeSettings, Field(default_factory=RecipeSettings, examples=[{"k1": 3, "b": 0.4}])]
     """Recipe settings to search by instead of the index's own, for example k1 and b."""
     feedback: Annotated[int | None, Field(ge=0, le=1000, description=_descriptions(Feedback)["documents"])] = None
@@ -123,9 +123,11 @@ class SearchBody(QueryBody):
     mode: ModeName | None = None
     """For recipes that match tokens: exact, or fast and approximate; as the recipe says if null."""
     explain: bool = True
-    """Give each hit's contributions; without, hits have none."""
+    """Give each hit's groups and contributions; without, hits have none."""
     contributions: Annotated[int | None, Field(ge=0, le=100_000)] = None
     """At most so many a hit; the others are summed in its rest."""
+    words: bool = False
+    """Give each hit's score by pairs of words. Encodes the hits again."""
 
 
 class ExplainBody(QueryBody):
@@ -134,7 +136,9 @@ class ExplainBody(QueryBody):
     document: Annotated[str, Field(min_length=1)]
     """The document's id."""
     tokens: Annotated[int, Field(ge=0, le=50)] = 5
-    """Concepts whose words are given; 0 encodes nothing."""
+    """Concepts whose words are given."""
+    words: bool = True
+    """Give the score by pairs of words. Without, and with 0 tokens, nothing is encoded again."""
 
 
 class WordsBody(QueryBody):

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from lexent.lexicon.concepts import Category
 from lexent.search.coded_text import CodedText
-from lexent.server.replies import ConceptReply, ConceptRow, ConceptsReply, LexiconReply, QuantilesReply
+from lexent.server.replies import ConceptReply, ConceptRow, ConceptsReply, LexiconReply, QuantilesReply, RaisingWord
 from lexent.server.served import ServedIndex
-from lexent.server.word_attribution import coded_documents
 
 if TYPE_CHECKING:
     from lexent.lexicon import Concept
@@ -65,8 +64,13 @@ def shown(served: ServedIndex, name: str, *, limit: int) -> ConceptReply:
 
     def make() -> dict[str, Any]:
         positions, weights = _weights(searcher, concept.id)
+        named = searcher.lexicon.concepts
+        here = [RaisingWord(word, share, count) for word, share, count in named.raised_here(concept.id)]
         near = searcher.lexicon.neighbours(concept.id, limit=limit)
         return {
+            "raised_here": here,
+            "raised_by": [RaisingWord(word, share) for word, share in concept.raised_by],
+            "former": [label for label, owner in named.former.items() if owner == concept.id],
             "neighbours": [{"id": other.id, "label": other.label, "cosine": cosine} for other, cosine in near],
             "together": _together(searcher, concept.id, positions[:CO_OCCURRENCE_DOCUMENTS], limit=limit),
             "histogram": _histogram(weights),
@@ -84,7 +88,7 @@ def shown(served: ServedIndex, name: str, *, limit: int) -> ConceptReply:
 
 def _facts(searcher: Searcher, concept: Concept) -> dict[str, Any]:
     """The fields of a concept's row."""
-    names = ("id", "label", "category", "frequency", "source")
+    names = ("id", "label", "category", "frequency", "source", "form")
     return {
         **{name: getattr(concept, name) for name in names},
         "documents": int(searcher.document_scorer.df[concept.id]),
@@ -109,7 +113,7 @@ def quantiles(served: ServedIndex, name: str) -> QuantilesReply:
         chosen = _across(len(positions))
         places = [int(positions[place]) for place in chosen]
         documents = searcher.reader.at(places)
-        texts = coded_documents(served, searcher, places)
+        texts = searcher.coded_documents(places) if searcher.recipe.level == "tokens" else []
         cuts = [_cut(text, concept) for text in texts] or [
             {"text": document.content[: 2 * EXAMPLE_MARGIN_CHARS], "tokens": []} for document in documents
         ]

@@ -32,7 +32,7 @@ def got(served: ServedIndex, id: str, *, tokens: bool) -> DocumentReply:
         {"id": concept, "label": searcher.lexicon.label(concept), "weight": weight, "documents": int(df[concept])}
         for concept, weight in sorted(zip(ids.tolist(), weights.tolist(), strict=True), key=lambda one: -one[1])
     ]
-    words = of_document(served, searcher, position) if tokens else None
+    words = of_document(searcher, position) if tokens else None
     return DocumentReply(document.id, document.title, document.text, document.metadata, concepts, words)
 
 

@@ -17,7 +17,6 @@ from lexent.server.metrics import Metrics
 from lexent.server.micro_batching import MicroBatcher
 from lexent.server.served import ServedIndex
 from lexent.server.settings import Limits
-from lexent.server.word_attribution import coded_documents
 
 WARM_UP_QUERY = "a first query that compiles the kernels"
 log = logging.getLogger("lexent.server")
@@ -118,7 +117,8 @@ class IndexRegistry:
         found = searcher.search_many([WARM_UP_QUERY], k=10)[0]
         for hit in found.hits[:1]:
             hit.explain()
-            coded_documents(served, searcher, [hit.position])
+            if searcher.recipe.level == "tokens":
+                searcher.coded_documents([hit.position])
             searcher.document_scorer.documents([hit.position])
             searcher.document_scorer.scores(hit.query.ids, hit.query.weights)
         with suppress(NotFoundError):

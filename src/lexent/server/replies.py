@@ -1,6 +1,6 @@
 """The values that requests are answered with. They are written to JSON as they are, and give the OpenAPI document.
 
-Values of the library (contributions, aligned tokens, comparisons) are its own dataclasses.
+Values of the library (contributions, groups, aligned tokens, comparisons) are its own dataclasses.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pydantic import ConfigDict
 
 from lexent.explain.alignment import AlignedToken
 from lexent.explain.ranking import Comparison
+from lexent.explain.word_pairs import WordMatch
+from lexent.search.groups import ConceptGroup, Line
 from lexent.search.results import AddedConcept, QueryConcept
 from lexent.types import Contribution, TokenShare
 
@@ -60,12 +62,17 @@ class Hit(RankedDocument):
     """A document that was found."""
 
     text: str
+    groups: list[Line] | None = None
+    """By concepts that say the same, strongest first, those of form last; the values sum to the score."""
     contributions: list[Contribution] | None = None
     """Strongest first; with the rest they sum to the score."""
     rest: float | None = None
     """The sum of the contributions that were left out."""
     alignment: list[AlignedToken] | None = None
     """For recipes that match tokens; the values sum to the score too."""
+    words: list[WordMatch] | None = None
+    """What each word of the query got from which words of the document, strongest first; the values sum to the score.
+    Where they were asked for; null where the recipe encodes a text as one vector."""
 
 
 class SearchReply(Reply):
@@ -74,6 +81,8 @@ class SearchReply(Reply):
     query: str
     approximate: bool
     """Whether a document that scores higher may have been missed; the scores themselves are exact."""
+    groups: list[ConceptGroup]
+    """The concepts by groups of those that say the same, strongest first, those of form last; none without hits."""
     concepts: list[WeighedConcept]
     """What the query was searched by, strongest first, after idf and steering."""
     added: list[AddedConcept]
@@ -113,6 +122,8 @@ class DocumentWords(Reply):
 
     id: str
     concepts: list[ConceptShares]
+    words: list[WordMatch]
+    """The score by pairs of words, as in a hit."""
 
 
 class WordsReply(Reply):
@@ -133,6 +144,8 @@ class ExplainReply(Reply):
     found: int
     """How many documents share a concept with the query."""
     score: float
+    groups: list[Line]
+    """As in a hit."""
     contributions: list[Contribution]
     rest: float
     missing: list[WeighedConcept]
@@ -144,6 +157,8 @@ class ExplainReply(Reply):
     tokens: list[ConceptTokens]
     alignment: list[AlignedToken] | None = None
     """For recipes that match tokens."""
+    words: list[WordMatch] | None = None
+    """As in a hit."""
 
 
 class System(Reply):
@@ -177,7 +192,10 @@ class ConceptRow(Reply):
     frequency: float
     """Share of the texts of the naming pass in which it is active."""
     source: str
-    """Who named it: "" for the words that raise it, "user", or a language model."""
+    """Who named it: "" for the lexicon's words that raise it, "documents" for those of this index, "user", or a
+    language model."""
+    form: str
+    """The form that it marks, such as punctuation; empty where it is about a topic."""
     documents: int
     """Documents of the index that have it."""
 
@@ -191,11 +209,27 @@ class ConceptsReply(Reply):
     concepts: list[ConceptRow]
 
 
+class RaisingWord(Reply):
+    """A word that raises a concept."""
+
+    word: str
+    share: float
+    """Of all that raises the concept."""
+    count: int | None = None
+    """How often the word raised it; null where that is not known."""
+
+
 class ConceptReply(ConceptRow):
     """The details of a concept."""
 
     plain: str
-    """The label made from words, where another was given."""
+    """The lexicon's label, made from words, where another was given."""
+    former: list[str]
+    """Labels that it had before in this index; they still find it."""
+    raised_here: list[RaisingWord]
+    """Words of this index's documents that raise it, those farthest above chance first."""
+    raised_by: list[RaisingWord]
+    """Words of the lexicon's own text that raise it, where the lexicon keeps them."""
     lexicon: str
     examples: Sequence[str]
     """Short contexts, the word that raised it in [brackets]."""

@@ -12,7 +12,7 @@ from lexent.explain.ranking import why_ranked
 from lexent.server.bodies import CompareBody, ExplainBody, SearchBody
 from lexent.server.replies import CompareReply, RankedDocument, System
 from lexent.server.served import ServedIndex
-from lexent.server.word_attribution import behind
+from lexent.server.word_attribution import behind, matches
 
 if TYPE_CHECKING:
     from lexent.search.results import DenseHit, Hit
@@ -33,12 +33,18 @@ def search(served: ServedIndex, body: SearchBody) -> dict[str, Any]:
     how = {"where": body.filter, "idf_of_subset": body.idf_of_subset, "mode": body.mode, **body.weighing}
     found = searcher.search_many([body.query], k=body.k, **how)[0]
     names = {concept.id: concept.label for concept in found.concepts}
+    hits = [hit_of(hit, names, explained=body.explain, contributions=body.contributions) for hit in found.hits]
+    if body.words and hits:
+        positions = [hit.position for hit in found.hits]
+        for hit, words in zip(hits, matches(searcher, found.hits[0].query, positions), strict=True):
+            hit["words"] = words
     return {
         "query": found.query,
         "approximate": found.approximate,
+        "groups": found.groups,
         "concepts": found.concepts,
         "added": found.added,
-        "hits": [hit_of(hit, names, explained=body.explain, contributions=body.contributions) for hit in found.hits],
+        "hits": hits,
         "generation": searcher.manifest.generation,
         "took_ms": _milliseconds(start),
     }
@@ -51,6 +57,7 @@ def hit_of(hit: Hit, names: dict[int, str], *, explained: bool, contributions: i
     if explained:
         terms = shared_terms(hit.index, hit.query, hit.position)
         kept = terms[:contributions]
+        found["groups"] = hit.index.lines(hit.query, hit.position, terms)
         found["contributions"] = [
             {"concept": term, "label": names[term], "query": query, "document": document, "value": value}
             for term, query, document, value in kept
@@ -66,9 +73,13 @@ def explain(served: ServedIndex, body: ExplainBody) -> dict[str, Any]:
     """Where a document stands for a query, and why not higher."""
     searcher = body.searcher(served)
     position = searcher.reader.position(body.document)
-    found = why_ranked(searcher, body.weighed(searcher), position, body.document)
+    query = body.weighed(searcher)
+    found = why_ranked(searcher, query, position, body.document)
     chosen = [part.concept for part in found.explanation.contributions[: body.tokens]]
-    return {**found.to_dict(), "tokens": behind(served, searcher, body.query, position, chosen)}
+    reply = {**found.to_dict(), "groups": [group.to_dict() for group in found.explanation.groups]}
+    if body.words:
+        reply["words"] = matches(searcher, query, [position])[0]
+    return {**reply, "tokens": behind(searcher, body.query, position, chosen)}
 
 
 def compare(served: ServedIndex, body: CompareBody) -> CompareReply:

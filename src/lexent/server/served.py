@@ -22,7 +22,7 @@ from lexent.types import Document
 MAX_CACHED_SEARCHERS = 4
 """Searchers with other settings that are cached; each may hold a copy of the posting lists."""
 MAX_CACHED_ANSWERS = 256
-"""Answers about concepts, and coded documents, that are cached for one generation of the index."""
+"""Answers about concepts that are cached for one generation of the index."""
 
 
 class ServedIndex:

@@ -1,4 +1,4 @@
-"""Which words raised which concepts, for queries and documents. Documents that were encoded are cached."""
+"""Which words raised which concepts, for queries and documents, and which words gave a hit its score."""
 
 from __future__ import annotations
 
@@ -9,31 +9,41 @@ import numpy as np
 
 from lexent.explain.alignment import AlignedText
 from lexent.explain.contributions import shared_terms
-from lexent.search.coded_text import CodedText, code_texts
+from lexent.search.coded_text import CodedText
+from lexent.search.results import Hit
 from lexent.server.bodies import WordsBody
 from lexent.server.replies import ConceptShares, ConceptTokens, DocumentWords, Shares, WordsReply
 from lexent.server.served import ServedIndex
 
 if TYPE_CHECKING:
+    from lexent.explain.word_pairs import WordMatch
+    from lexent.search.query import Query
     from lexent.search.searcher import Searcher
 
 MAX_CONCEPTS = 40
 """Concepts of a hit whose words are given, the strongest ones."""
 CONCEPTS_PER_WORD = 4
 """Concepts that are given of each word of a document."""
+FOUND_WORDS = 12
+"""Words of a document that are given with each word of the query."""
+DOCUMENTS_PER_BATCH = 32
+"""Documents that are encoded together; a searcher keeps more than so many."""
 
 
-def coded_documents(served: ServedIndex, searcher: Searcher, positions: Sequence[int]) -> list[CodedText]:
-    """Documents of the index with the concepts of their tokens; none where the recipe has no tokens."""
+def matches(searcher: Searcher, query: Query, positions: Sequence[int]) -> list[Sequence[WordMatch] | None]:
+    """What each word of a query got from which words of each document; None where the recipe has no words."""
     if searcher.recipe.level != "tokens":
-        return []
-    generation = searcher.manifest.generation
-    known: dict[int, Any] = {position: served.cache.get(("coded", generation, position)) for position in positions}
-    fresh = [position for position, found in known.items() if found is None]
-    texts = [document.content for document in searcher.reader.at(fresh)]
-    for position, found in zip(fresh, code_texts(searcher.pipeline, texts, kind="document"), strict=True):
-        known[position] = served.cache.put(("coded", generation, position), found)
-    return [known[position] for position in positions]
+        return [None for _ in positions]
+    found: list[Sequence[WordMatch] | None] = []
+    for start in range(0, len(positions), DOCUMENTS_PER_BATCH):
+        batch = positions[start : start + DOCUMENTS_PER_BATCH]
+        if query.rows is None:
+            searcher.coded_documents(batch)  # together; one at a time is slower
+        for position, document in zip(batch, searcher.reader.at(batch), strict=True):
+            facts = (document.id, 0.0, document.title, document.text, document.metadata)
+            words = Hit(0, *facts, position, query, searcher).words()  # its rank and score do not matter
+            found.append(words.top(len(words.matches), words=FOUND_WORDS).matches)
+    return found
 
 
 def of_hits(served: ServedIndex, body: WordsBody) -> WordsReply:
@@ -44,40 +54,43 @@ def of_hits(served: ServedIndex, body: WordsBody) -> WordsReply:
     places = {id: known[id] for id in dict.fromkeys(body.documents) if id in known}
     if searcher.recipe.level != "tokens":
         return WordsReply([], [])
-    own = code_texts(searcher.pipeline, [body.query], kind="query")[0]
+    own = searcher.coded_query(body.query)
+    assert own is not None
     texts: Sequence[AlignedText | CodedText]
     if query.rows is not None:
         texts = [AlignedText.of(searcher, query, position) for position in places.values()]
     else:
-        texts = coded_documents(served, searcher, list(places.values()))
+        texts = searcher.coded_documents(list(places.values()))
     documents = []
-    for (id, position), text in zip(places.items(), texts, strict=True):
+    pairs = matches(searcher, query, list(places.values()))
+    for (id, position), text, words in zip(places.items(), texts, pairs, strict=True):
         strongest = [term for term, *_, value in shared_terms(searcher, query, position)[:MAX_CONCEPTS] if value != 0]
-        documents.append(DocumentWords(id, [_concept_shares(searcher, text, concept) for concept in strongest]))
+        concepts = [_concept_shares(searcher, text, concept) for concept in strongest]
+        documents.append(DocumentWords(id, concepts, list(words or ())))
     mine = [_concept_shares(searcher, own, concept) for concept in query.ids.tolist()]
     return WordsReply([shares for shares in mine if shares.tokens], documents)
 
 
-def behind(
-    served: ServedIndex, searcher: Searcher, query: str, position: int, concepts: Sequence[int]
-) -> list[ConceptTokens]:
+def behind(searcher: Searcher, query: str, position: int, concepts: Sequence[int]) -> list[ConceptTokens]:
     """The words behind some concepts, on both sides of a hit."""
     if searcher.recipe.level != "tokens" or not concepts:
         return []
-    own = code_texts(searcher.pipeline, [query], kind="query")[0]
-    document = coded_documents(served, searcher, [position])[0]
+    own, document = searcher.coded_query(query), searcher.coded_documents([position])[0]
+    assert own is not None
     label = searcher.lexicon.label
     return [ConceptTokens(one, label(one), _shares(own, one), _shares(document, one)) for one in concepts]
 
 
-def of_document(served: ServedIndex, searcher: Searcher, position: int) -> list[dict[str, Any]]:
-    """The words of a document in order, each with the concepts that it raised most."""
+def of_document(searcher: Searcher, position: int) -> list[dict[str, Any]]:
+    """The words of a document in order, each with the concepts that it raised most; none where the recipe has none."""
+    if searcher.recipe.level != "tokens":
+        return []
+    text = searcher.coded_documents([position])[0]
     rows: dict[tuple[int, int, str], dict[int, float]] = {}
-    for text in coded_documents(served, searcher, [position]):
-        for concept in np.unique(text.ids[text.values > 0]).tolist():
-            for share in text.shares(concept):
-                if share.stop > share.start:
-                    rows.setdefault((share.start, share.stop, share.token), {})[concept] = share.share
+    for concept in np.unique(text.ids[text.values > 0]).tolist():
+        for share in text.shares(concept):
+            if share.stop > share.start:
+                rows.setdefault((share.start, share.stop, share.token), {})[concept] = share.share
     reply = []
     for (start, stop, token), raised in sorted(rows.items()):
         best = sorted(raised, key=lambda concept: (-raised[concept], concept))[:CONCEPTS_PER_WORD]
