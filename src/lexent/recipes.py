@@ -270,7 +270,7 @@ def _uhd(name: str, *, binary: bool) -> Recipe:
 
 
 _ALL = (
-    Recipe("latent-terms", specials=False, punctuation=False),
+    Recipe("latent-terms", specials=False, punctuation=False, function_words=0.7, emphasis=0.3),
     _clsr("clsr", k=128, cap=128, weighting=BM25(k1=2.0, b=1.0, idf="none")),
     _clsr("clsr-efficient", k=32, cap=40, weighting=BM25(k1=1.0, b=1.0, idf="clsr", k2=5.0)),
     _ssr("ssr"),

@@ -132,6 +132,11 @@ class Hit(RankedDocument):
     query: Query = field(repr=False, compare=False)
     index: Searcher = field(repr=False, compare=False)
 
+    @property
+    def strength(self) -> float:
+        """From 0 to 1, the same for every query: 0 is what words thrown together get, 1 what a passage of it would."""
+        return self.index.strength(self.query, self.score)
+
     def explain(self, top: int | None = None) -> Explanation:
         """The score as named contributions, strongest first; with `top`, the others are summed in its rest."""
         arguments.whole_or_none("top", top, least=0)
@@ -165,7 +170,13 @@ class Hit(RankedDocument):
         explanation = self.explain(arguments.whole_or_none("contributions", contributions, least=0))
         parts = [asdict(part) for part in explanation.contributions]
         groups = [group.to_dict() for group in explanation.groups]
-        found = {**RankedDocument.to_dict(self), "groups": groups, "contributions": parts, "rest": explanation.rest}
+        found = {
+            **RankedDocument.to_dict(self),
+            "strength": self.strength,
+            "groups": groups,
+            "contributions": parts,
+            "rest": explanation.rest,
+        }
         if self.query.rows is not None:
             alignment = self.align() if contributions is None else self.align().top(contributions)
             found["alignment"] = alignment.to_dict()["tokens"]

@@ -31,6 +31,7 @@ from lexent.search.maxsim_scorer import MaxSimScorer
 from lexent.search.modes import Mode, fast_of
 from lexent.search.query import Query
 from lexent.search.results import AddedConcept, DenseHit, Explainer, Hit, QueryConcept, Results, SharedTerm
+from lexent.search.strength import StrengthScale
 from lexent.search.token_rows import TokenRows
 from lexent.types import SparseVectors
 from lexent.weighting import bm25
@@ -101,6 +102,7 @@ class Searcher:
         self.maxsim: MaxSimScorer | None = None
         if self.recipe.match == "maxsim":
             self.maxsim = MaxSimScorer.of_forward_index(self.document_scorer, reader.forward)
+        self._strengths = StrengthScale(self.document_scorer, self.maxsim)
 
     @property
     def encoder(self) -> Encoder:
@@ -150,6 +152,10 @@ class Searcher:
     def label(self, term: int) -> str:
         """The name of a concept."""
         return self.lexicon.label(term)
+
+    def strength(self, query: Query, score: float) -> float:
+        """A score of a query between 0, what words thrown together get, and 1, what a document's own words get."""
+        return self._strengths.of(query, score)
 
     def lines(self, query: Query, position: int, terms: Sequence[SharedTerm]) -> list[Line]:
         """The concepts that a query and a document share, by groups of those that say the same."""
