@@ -42,7 +42,7 @@ def test_verbs() -> None:
         *("demo", "train", "index", "add", "delete", "compact", "retune"),
         *("search", "explain", "eval", "fuse", "tune", "analyse", "make", "make limit", "info", "verify", "doctor"),
         "serve",
-        *("fidelity", "faithfulness", "reproduce"),
+        *("fidelity", "faithfulness", "readability", "reproduce"),
         *("adapt", "adapt train", "adapt eval", "adapt explain", "adapt deletion"),
         *("concepts", "concepts list", "concepts show", "concepts find", "concepts label", "concepts score"),
     }

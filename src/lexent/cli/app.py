@@ -17,6 +17,7 @@ from lexent.cli.fuse import fuse
 from lexent.cli.index import add, compact, delete, index, retune
 from lexent.cli.info import info, verify
 from lexent.cli.option_groups import add_commands, command_group
+from lexent.cli.readability import readability
 from lexent.cli.reproduce import reproduce
 from lexent.cli.search import search
 from lexent.cli.serve import serve
@@ -35,7 +36,7 @@ app = typer.Typer(
 add_commands(
     app, demo=demo, index=index, add=add, delete=delete, compact=compact, retune=retune, search=search, explain=explain,
     serve=serve, eval=evaluate, fuse=fuse, analyse=analyse, fidelity=fidelity, faithfulness=faithfulness,
-    reproduce=reproduce, tune=tune, train=train, info=info, verify=verify, doctor=doctor,
+    readability=readability, reproduce=reproduce, tune=tune, train=train, info=info, verify=verify, doctor=doctor,
 )  # fmt: skip
 app.add_typer(concepts, name="concepts")
 app.add_typer(adapt, name="adapt")

@@ -32,7 +32,7 @@ class Part:
 
 
 def page(head: dict[str, Any], parts: Sequence[Part], *, command: str, date: str, version: str) -> str:
-    """The whole document."""
+    """The whole document. head: of a study, or with a "kind" and an "intro" of its own."""
     facts = {
         "collection": f"{head['collection']} ({head['split']})",
         "documents": f"{head['documents']:,}",
@@ -42,9 +42,9 @@ def page(head: dict[str, Any], parts: Sequence[Part], *, command: str, date: str
         "measured": date,
     }
     words = {
+        "kind": head.get("kind", "Reproduction report"),
         "title": f"{head['title']}, on {head['collection']}",
-        "source": head["source"],
-        "setting": head["setting"],
+        "intro": head.get("intro") or _intro(head),
         "version": version,
         "command": command,
     }
@@ -57,6 +57,13 @@ def page(head: dict[str, Any], parts: Sequence[Part], *, command: str, date: str
             for part in parts
         ),
         sections="\n".join(_section(part) for part in parts),
+    )
+
+
+def _intro(head: dict[str, Any]) -> str:
+    return (
+        f"{head['source']}. The paper measured {head['setting']}. Here its analyses are made again with the "
+        "collection, encoder and lexicons below; what the paper reports stands beside, where it reports it."
     )
 
 

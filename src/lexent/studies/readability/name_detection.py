@@ -1,0 +1,116 @@
+"""Do names tell which held-out texts have their concepts? The lexicon's names beside those from other documents.
+
+The names come from one part of the documents, and the texts from the other. A judge ranks texts with and without a
+concept by how near they are to its name. The control has the name of another concept that is about as frequent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexent.engine import Index
+from lexent.errors import InputError
+from lexent.evaluation.progress import counter
+from lexent.lexicon import Lexicon
+from lexent.lexicon.evidence import Spread, is_held_out
+from lexent.nan_safe import mean
+from lexent.pipeline import Pipeline
+from lexent.studies.naming import exam
+from lexent.studies.naming.grades import Judge, credit, interval, paired
+from lexent.studies.naming.questions import Pair
+from lexent.studies.readability.coded_activations import CodedTokens, activations
+from lexent.types import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """How well a judge tells texts with a concept from texts without it, by its name. AUCs, means over concepts."""
+
+    auc: float
+    """Over concepts of topics."""
+    low: float
+    """Of its 95 % interval."""
+    high: float
+    wrong_names: float
+    """The same with names of other concepts."""
+    concepts: int
+    with_form: float
+    """Over these and the concepts of form."""
+    form_concepts: int
+    """How many those are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detections:
+    """Of the lexicon's names and of the documents' names, for the same concepts and texts."""
+
+    before: Detection
+    after: Detection
+    p: float | None
+    """Of the difference, by a paired t-test over concepts of topics."""
+
+
+def detections(
+    documents: Sequence[Document], pipeline: Pipeline, judge: Judge, *, concepts: int, seed: int
+) -> dict[Spread, Detections]:
+    """Test the names of some concepts, by texts from the whole range of their activation and from its top.
+
+    An InputError where there are too few texts for that.
+    """
+    texts = [document.content for document in documents]
+    naming = [document for document in documents if not is_held_out(document.content, seed=seed)]
+    if not naming:
+        raise InputError(f"all of the {len(texts):,} documents are held out; give more documents")
+    seen = activations(pipeline, texts)
+    named = names_of(naming, pipeline)
+    encoder = CodedTokens(pipeline.encoder, specials=pipeline.recipe.specials)
+    found: dict[Spread, Detections] = {}
+    for spread in get_args(Spread):
+        plan = exam.Plan(tasks=("detection",), concepts=concepts, spread=spread, seed=seed)
+        before, after = (
+            exam.prepare(texts, plan, lexicon=lexicon, encoder=encoder, seen=seen).pairs
+            for lexicon in (pipeline.lexicon, named)
+        )
+        form = np.array([bool(named.concept(int(pair.question.subject)).form) for pair in after], np.bool_)
+        found[spread] = graded(before, after, judge, form=form)
+    return found
+
+
+def graded(before: Sequence[Pair], after: Sequence[Pair], judge: Judge, *, form: NDArray[np.bool_]) -> Detections:
+    """Questions about the same concepts under both names, answered. form: which concepts are of form."""
+    asked = [question for pair in (*before, *after) for question in (pair.question, pair.control)]
+    answers = judge.judge(asked)
+    credits = np.array([credit(question, answer) for question, answer in zip(asked, answers, strict=True)])
+    old, new = credits.reshape(2, len(before), 2)
+    p = paired(new[~form, 0], old[~form, 0])
+    return Detections(_detection(old, form), _detection(new, form), p)
+
+
+def _detection(credits: NDArray[np.float64], form: NDArray[np.bool_]) -> Detection:
+    """credits: float64[n_concepts, 2], the AUC with the concept's name and with a wrong one."""
+    topics, wrong = credits[~form].T
+    low, high = interval(topics, of_shares=False)
+    with_form = mean(credits[:, 0])
+    return Detection(mean(topics), low, high, mean(wrong), len(topics), with_form, int(form.sum()))
+
+
+def names_of(documents: Sequence[Document], pipeline: Pipeline) -> Lexicon:
+    """The lexicon with the names that an index of some documents gives to its concepts."""
+    with TemporaryDirectory() as folder:
+        index = Index.build(
+            documents,
+            out=Path(folder) / "names.lexent",
+            encoder=pipeline.encoder,
+            lexicon=pipeline.lexicon,
+            recipe=pipeline.recipe,
+            progress=counter("names from half of the documents", total=len(documents)),
+        )
+        with index:
+            return index.lexicon
