@@ -101,7 +101,7 @@ def test_an_added_concept_is_a_row_of_its_own(index: Index) -> None:
     new = next(concept for concept in range(96) if concept not in own)
     hit = index.search("comet", k=1, steer={new: 50.0})[0]
     added = [token for token in hit.align().tokens if token.kind == "added"]
-    assert [token.query.token for token in added] == [f"concept {new}"]
+    assert [token.query.token for token in added] == [index.lexicon.label(new)]
     assert [part.concept for part in added[0].concepts] == [new]
     assert added[0].value == max(token.value for token in hit.align().tokens)
     check(hit)

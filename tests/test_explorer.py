@@ -59,9 +59,30 @@ def hits(page: Any) -> list[str]:
     return [str(one) for one in page.locator(".hit").evaluate_all("all => all.map(one => one.dataset.key)")]
 
 
+def searched(client: httpx.Client, **body: Any) -> Any:
+    return client.post("/v1/indexes/docs/search", json={"query": QUERY, **body}).json()
+
+
 def asked(client: httpx.Client, **body: Any) -> list[str]:
-    reply = client.post("/v1/indexes/docs/search", json={"query": QUERY, **body}).json()
-    return [hit["id"] for hit in reply["hits"]]
+    return [hit["id"] for hit in searched(client, **body)["hits"]]
+
+
+def label_of(client: httpx.Client, concept: int) -> str:
+    return str(client.get(f"/v1/indexes/docs/concepts/{concept}").json()["label"])
+
+
+def group_sliders(page: Any) -> Any:
+    return page.locator(".slides input[data-group]")
+
+
+def drag_to_the_end(page: Any, slider: Any) -> None:
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2, steps=6)
+    page.mouse.up()
+    settled(page)
 
 
 def steer_of(page: Any) -> dict[str, float]:
@@ -93,11 +114,12 @@ def test_a_search_shows_what_the_api_gives(tab: Tab, client: httpx.Client) -> No
     page.wait_for_selector(".hit")
     assert hits(page) == asked(client)
     assert f"q={QUERY.replace(' ', '+')}" in page.url
-    first = client.post("/v1/indexes/docs/search", json={"query": QUERY}).json()["hits"][0]
+    first = searched(client)["hits"][0]
     card = page.locator(".hit").first
     assert card.locator(".score").inner_text() == f"{first['score']:.2f}"
-    part = first["contributions"][0]
-    assert part["label"] in card.locator(".legend").inner_text()
+    part = first["groups"][0]
+    assert " · ".join(part["label"].split(" · ")[:2]) in card.locator(".legend").inner_text()
+    assert 1 < card.locator(".name").count() <= 7  # six lines, and the others
     widths = card.locator(".piece").evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")
     whole = card.locator(".bar").evaluate("one => one.getBoundingClientRect().width")
     assert sum(widths) == pytest.approx(whole, abs=len(widths) + 1)
@@ -109,19 +131,18 @@ def test_dragging_a_slider_gives_the_order_that_the_api_gives(tab: Tab, client: 
     page.wait_for_selector(".hit")
     before = hits(page)
     moved = False
-    for place in range(6):  # the first slider whose drag to the right end changes the order
-        slider = page.locator(".slides input").nth(place)
-        box = slider.bounding_box()
-        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        page.mouse.down()
-        page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2, steps=6)
-        page.mouse.up()
-        settled(page)
+    groups = [group for group in searched(client)["groups"] if not group["form"]][:6]
+    wanted: dict[str, float] = {}
+    for place, group in enumerate(groups):
+        slider = group_sliders(page).nth(place)
+        assert slider.get_attribute("aria-label") == f"How much {group['label']} counts"
+        drag_to_the_end(page, slider)
         assert slider.get_attribute("aria-valuetext") == "4.0×"
-        steer = steer_of(page)
-        assert len(steer) == place + 1
+        wanted |= {f"#{concept}": 4.0 for concept in group["concepts"]}
+        assert steer_of(page) == wanted  # all concepts of the group
         eventually(page, "document.querySelectorAll('.hit .move').length > 0")
-        assert hits(page) == asked(client, steer=steer)
+        assert hits(page) == asked(client, steer=wanted)
+        assert page.locator(".panel summary .tag").inner_text() == f"{place + 1} changed"
         moved = moved or hits(page) != before
     assert moved
     ranks = {id: rank for rank, id in enumerate(before, 1)}
@@ -134,6 +155,84 @@ def test_dragging_a_slider_gives_the_order_that_the_api_gives(tab: Tab, client: 
     settled(page)
     assert hits(page) == before
     assert "steer" not in page.url
+
+
+def test_a_groups_slider_moves_all_its_concepts(tab: Tab, client: httpx.Client) -> None:
+    place, group = next((at, one) for at, one in enumerate(searched(client)["groups"]) if len(one["concepts"]) > 2)
+    page = tab.open(f"/search?q={QUERY}")
+    page.wait_for_selector(".hit")
+    slider = group_sliders(page).nth(place)
+    opener = page.get_by_role("button", name=group["label"], exact=True).and_(page.locator(".opener"))
+    assert opener.get_attribute("aria-expanded") == "false"
+    opener.press("Enter")
+    assert opener.get_attribute("aria-expanded") == "true"
+    members = page.locator(".members input")
+    assert members.evaluate_all("all => all.map(one => Number(one.dataset.concept))") == group["concepts"]
+    slider.press("End")
+    settled(page)
+    assert {one.get_attribute("aria-valuetext") for one in members.all()} == {"4.0×"}
+    assert steer_of(page) == {f"#{concept}": 4.0 for concept in group["concepts"]}
+    members.nth(1).press("Home")
+    settled(page)
+    assert slider.get_attribute("aria-valuetext") == "mixed"
+    steer = {f"#{concept}": 4.0 for concept in group["concepts"]} | {f"#{group['concepts'][1]}": 0.0}
+    assert steer_of(page) == steer
+    assert hits(page) == asked(client, steer=steer)
+    other = tab.context.new_page()
+    other.goto(page.url)
+    other.wait_for_selector(".hit .move")
+    assert other.locator(".slides input[data-group]").nth(place).get_attribute("aria-valuetext") == "mixed"
+    other.close()
+    slider.press("Home")
+    settled(page)
+    assert {one.get_attribute("aria-valuetext") for one in members.all()} == {"off"}
+    assert hits(page) == asked(client, steer={group["label"]: 0})
+
+
+def test_no_two_sliders_have_one_name(tab: Tab) -> None:
+    page = tab.open(f"/search?q={QUERY}&steer=3:2")
+    page.wait_for_selector(".hit")
+    for opener in page.locator(".opener").all():
+        opener.click()
+    names = page.locator(".slides input").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
+    assert len(names) > page.locator(".opener").count()
+    assert len(names) == len(set(names))
+    shown = page.locator(".slide-name").all_inner_texts()
+    assert len(shown) == len(set(shown))
+
+
+def test_a_hit_opens_to_its_concepts_and_pairs_of_words(tab: Tab, client: httpx.Client) -> None:
+    first = searched(client, words=True)["hits"][0]
+    page = tab.open(f"/search?q={QUERY}")
+    card = page.locator(".hit").first
+    card.wait_for()
+    assert card.locator(".line").count() == 0
+    card.locator(".why-hit > summary").click()
+    card.locator(".pairs li").first.wait_for()
+    rows = card.locator(".pairs li").all_inner_texts()
+    assert len(rows) == len(first["words"])
+    for row, match in zip(rows, first["words"], strict=True):
+        words = ", ".join(one["word"] for one in match["found"][:4])
+        assert " ".join(row.split()) == f"{match['word']} found ↔ {words} {match['value']:.2f}"
+    values = card.locator(".line > summary > .number").all_inner_texts()
+    assert sum(map(float, values)) == pytest.approx(first["score"], abs=0.01 * len(values))
+    line = first["groups"][0]
+    box = card.locator(".line").first
+    assert box.locator(".line-name").inner_text() == line["label"]
+    box.locator("summary").click()
+    parts = {part["concept"]: part for part in first["contributions"]}
+    for place, concept in enumerate(line["concepts"]):
+        text = box.locator(".members li").nth(place).inner_text()
+        assert parts[concept]["label"] in text
+        assert f"= {parts[concept]['value']:.2f}" in text
+    second = card.locator("button.piece").nth(1)
+    assert second.get_attribute("aria-expanded") == "false"
+    second.click()  # opens its line, too
+    assert second.get_attribute("aria-expanded") == "true"
+    assert card.locator(".line[open]").count() == 2
+    group_sliders(page).first.press("End")
+    settled(page)
+    assert page.locator(".hit .line[open]").count() == 2  # what is open stays open
 
 
 def test_an_address_shows_the_same_to_others(tab: Tab, browser: Any, client: httpx.Client) -> None:
@@ -163,37 +262,47 @@ def test_an_address_shows_the_same_to_others(tab: Tab, browser: Any, client: htt
 def test_any_concept_can_be_added_by_name(tab: Tab, client: httpx.Client) -> None:
     page = tab.open(f"/search?q={QUERY}")
     page.wait_for_selector(".hit")
-    own = {one["id"] for one in client.post("/v1/indexes/docs/search", json={"query": QUERY}).json()["concepts"]}
+    own = {one["id"] for one in searched(client)["concepts"]}
     other = next(concept for concept in range(96) if concept not in own)
-    page.get_by_role("combobox", name="Add a concept by name").fill(f"concept {other}")
-    page.locator(".choices li", has_text=f"concept {other}#{other}").wait_for()
+    label = label_of(client, other)
+    page.get_by_role("combobox", name="Add a concept by name").fill(label)
+    page.locator(".choices li", has_text=f"{label}#{other},").wait_for()
     page.keyboard.press("Enter")
     settled(page)
     assert steer_of(page) == {f"#{other}": 2.0}
     assert hits(page) == asked(client, steer={f"#{other}": 2})
-    page.get_by_role("button", name=f"Remove concept {other}").click()
+    page.get_by_role("button", name=f"Remove {label}").click()
     settled(page)
     assert hits(page) == asked(client)
 
 
-def test_a_concept_in_focus_marks_its_words(tab: Tab, client: httpx.Client) -> None:
+def test_what_is_in_focus_marks_its_words(tab: Tab, client: httpx.Client) -> None:
     page = tab.open("/search?q=yeast dough oven")
     page.wait_for_selector(".passage mark")
-    reply = client.post("/v1/indexes/docs/search", json={"query": "yeast dough oven"}).json()
+    reply = searched(client, query="yeast dough oven")
     ids = [hit["id"] for hit in reply["hits"]]
     words = client.post("/v1/indexes/docs/words", json={"query": "yeast dough oven", "documents": ids}).json()
-    card = page.locator(".hit", has=page.locator(".title", has_text="Wide"))
-    piece = card.locator("a.piece").first
-    concept = int(piece.get_attribute("data-concept"))
-    piece.hover()
-    eventually(
-        page, f"[...document.querySelectorAll('.passage mark')].every(one => one.dataset.concept === '{concept}')"
-    )
-    shown = set(card.locator("mark").all_inner_texts())
     own = next(one for one in words["documents"] if one["id"] == "wide")
-    wanted = next(one for one in own["concepts"] if one["concept"] == concept)
-    assert shown == {token["token"] for token in wanted["tokens"]}  # also behind signs that JavaScript counts twice
-    assert "×" in card.locator(".legend").inner_text()
+    card = page.locator(".hit", has=page.locator(".title", has_text="Wide"))
+    piece = card.locator("button.piece").first
+    key = piece.get_attribute("data-group")
+    piece.hover()
+    eventually(page, f"[...document.querySelectorAll('.passage mark')].every(one => one.dataset.group === '{key}')")
+    group = next(one for one in reply["groups"] if one["concepts"][0] == int(key))
+    raised = {
+        token["token"] for one in own["concepts"] if one["concept"] in group["concepts"] for token in one["tokens"]
+    }
+    assert set(card.locator("mark").all_inner_texts()) <= raised
+    assert card.locator("mark").count() > 0
+    piece.click()
+    box = card.locator(f'.line[data-group="{key}"]')
+    assert "×" in box.inner_text()
+    page.locator(".opener", has_text=group["label"].split(" · ")[0]).first.click()
+    concept = next(one for one in own["concepts"] if one["concept"] in group["concepts"])
+    page.locator(f'.slide[data-concept="{concept["concept"]}"]').hover()
+    wanted = {token["token"] for token in concept["tokens"]}  # also behind signs that JavaScript counts twice
+    eventually(page, f"document.querySelector('.hit[data-key=wide]').querySelectorAll('mark').length >= {len(wanted)}")
+    assert set(card.locator("mark").all_inner_texts()) == wanted
 
 
 def test_a_long_text_is_cut_around_the_words_that_count(tab: Tab) -> None:
@@ -221,13 +330,22 @@ def test_everything_can_be_done_with_the_keyboard(tab: Tab, client: httpx.Client
         if "piece" in seen[-1]:
             break
     assert "piece" in seen[-1]
-    first = page.evaluate("document.activeElement.dataset.concept")
+    first = page.evaluate("document.activeElement.dataset.group")
     page.keyboard.press("ArrowRight")
-    second = page.evaluate("document.activeElement.dataset.concept")
+    second = page.evaluate("document.activeElement.dataset.group")
     assert first != second
     page.keyboard.press("Enter")
+    page.locator(f'.line[open][data-group="{second}"]').wait_for()
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        concept = page.evaluate(
+            "document.activeElement.closest('.members') && document.activeElement.getAttribute('href')"
+        )
+        if concept:
+            break
+    page.keyboard.press("Enter")
     page.wait_for_selector("#rename")
-    assert f"#{second}" in page.locator("main .tag").first.inner_text()
+    assert f"#{parse_qs(urlparse(concept).query)['id'][0]}" == page.locator("main .tag").first.inner_text()
     page.go_back()
     page.wait_for_selector(".hit")
     slider = page.locator(".slides input").first
@@ -289,6 +407,14 @@ def test_a_concept_can_be_renamed_and_keeps_its_name(tab: Tab, client: httpx.Cli
     shown = client.get(f"/v1/indexes/docs/concepts/{concept}").json()
     assert page.locator(".plot .column").count() == len(shown["histogram"]["counts"])
     assert page.locator(".quantile mark").count() > 0
+    evidence = page.locator(".evidence li").all_inner_texts()
+    assert len(evidence) == len(shown["raised_here"])
+    for row, word in zip(evidence, shown["raised_here"], strict=True):
+        assert row.startswith(word["word"])
+        assert f"{word['count']} time" in row
+    assert shown["plain"] == f"concept {concept}"
+    assert f"in the lexicon: concept {concept}" in page.locator("main").inner_text()
+    assert "the words that raise it in these documents" in page.locator(".facts").inner_text()
     page.get_by_role("button", name="Rename").click()
     page.get_by_role("textbox", name="Your name for this concept").fill("Kitchen things")
     page.keyboard.press("Enter")
@@ -299,11 +425,12 @@ def test_a_concept_can_be_renamed_and_keeps_its_name(tab: Tab, client: httpx.Cli
     page.goto(f"{tab.base}/lexicon?find=kitchen")
     page.get_by_role("link", name="Kitchen things").click()
     page.get_by_role("button", name="Rename").click()
-    page.get_by_role("textbox", name="Your name for this concept").fill("concept 3")
+    taken = label_of(client, 3 if concept != 3 else 4)
+    page.get_by_role("textbox", name="Your name for this concept").fill(taken)
     page.get_by_role("button", name="Save").click()
     assert "already called" in page.get_by_role("alert").inner_text()
-    page.get_by_role("button", name="Back to").click()
-    page.get_by_role("heading", name=f"concept {concept}").wait_for()
+    page.get_by_role("button", name="Back to its own name").click()
+    page.get_by_role("heading", name=shown["label"], exact=True).wait_for()
     tab.errors = [error for error in tab.errors if "422" not in error]  # the browser's own note of the refusal
 
 
@@ -350,7 +477,7 @@ def test_a_mouse_that_rests_over_a_word_tells_nothing_of_it(tab: Tab) -> None:
     assert page.locator(".about b").inner_text() == first
 
 
-def test_the_lexicon_can_be_searched_sorted_and_paged(tab: Tab) -> None:
+def test_the_lexicon_can_be_searched_sorted_and_paged(tab: Tab, client: httpx.Client) -> None:
     page = tab.open("/lexicon")
     page.wait_for_selector(".table tbody tr")
     assert page.locator(".table tbody tr").count() == 50
@@ -360,7 +487,7 @@ def test_the_lexicon_can_be_searched_sorted_and_paged(tab: Tab) -> None:
     page.get_by_role("button", name="Next").click()
     eventually(page, "document.querySelector('.table tbody td').textContent === '#50'")
     assert "page=2" in page.url
-    page.get_by_role("searchbox").fill("concept 42")
+    page.get_by_role("searchbox").fill(label_of(client, 42))
     eventually(page, "document.querySelector('.table tbody td').textContent === '#42'")
     page.get_by_role("searchbox").fill("qqqq")
     page.get_by_role("heading", name="No concept has such a name").wait_for()
@@ -464,6 +591,17 @@ SCREENS = {
 }
 
 
+def open_all(page: Any) -> None:
+    """A hit with one of its lines, and a group of the sliders."""
+    card = page.locator(".hit").first
+    card.locator(".why-hit > summary").click()
+    card.locator(".line summary").first.click()
+    card.locator(".pairs li").first.wait_for()
+    page.locator(".opener").first.click()
+    page.mouse.move(0, 0)
+    eventually(page, "document.querySelectorAll('.dim').length === 0")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", SCREENS)
 def test_no_screen_has_an_accessibility_violation(browser: Any, client: httpx.Client, name: str, scheme: str) -> None:
@@ -476,6 +614,7 @@ def test_no_screen_has_an_accessibility_violation(browser: Any, client: httpx.Cl
     page.wait_for_selector(selector)
     settled(page)
     if name == "search":
+        open_all(page)
         page.get_by_role("combobox", name="Add a concept by name").fill("concept 1")
         page.locator(".choices li").first.wait_for()
     found = axe.Axe().run(page)
@@ -498,6 +637,9 @@ def test_every_screen_fits_a_phone(browser: Any, client: httpx.Client, name: str
     page = tab.open(path)
     page.wait_for_selector(selector)
     settled(page)
+    if name == "search":
+        page.locator(".panel summary").click()
+        open_all(page)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert tab.errors == []
     tab.close()
@@ -515,7 +657,7 @@ def test_cards_glide_where_motion_is_welcome_and_not_where_it_is_not(browser: An
             "Element.prototype.animate = function (...all) { window.glides += 1; return old.apply(this, all); }; }"
         )
         for place in range(4):
-            page.locator(".slides input").nth(place).press("End")
+            group_sliders(page).nth(place).press("End")
             settled(page)
         counts[motion] = page.evaluate("window.glides")
         tab.close()

@@ -107,7 +107,7 @@ def test_the_default_pipeline_keeps_the_order_of_texts_of_many_lengths(shared_en
 def test_function_words_of_a_query_count_for_less() -> None:
     encoder = TinyEncoder()
     lexicon = Lexicon.random(encoder, size=64, seed=3)
-    recipe = recipes.get("latent-terms").changed(k=4)
+    recipe = recipes.get("latent-terms").changed(k=4, punctuation=True, function_words=0.5, emphasis=0.5)
     text = "the river, of gold"
     (tokens,) = encoder.tokenize([text], kind="query")
     weights = token_weights(tokens, recipe.function_words)

@@ -62,9 +62,12 @@ def test_many_queries_equal_one_at_a_time(index: Index) -> None:
 def test_the_json_form(index: Index) -> None:
     found = index.search("pawn bishop", k=2).to_dict(contributions=3)
     assert json.loads(json.dumps(found)) == found
-    assert list(found) == ["query", "approximate", "concepts", "added", "hits"]
+    assert list(found) == ["query", "approximate", "groups", "concepts", "added", "hits"]
+    assert list(found["groups"][0]) == ["label", "weight", "concepts", "form"]
     assert list(found["concepts"][0]) == ["id", "label", "weight"]
-    assert list(found["hits"][0]) == ["rank", "id", "score", "title", "text", "metadata", "contributions", "rest"]
+    shown = ["rank", "id", "score", "title", "text", "metadata", "strength", "groups", "contributions", "rest"]
+    assert list(found["hits"][0]) == shown
+    assert list(found["hits"][0]["groups"][0]) == ["label", "value", "concepts", "form"]
     assert list(found["hits"][0]["contributions"][0]) == ["concept", "label", "query", "document", "value"]
     assert len(found["hits"][0]["contributions"]) == 3
     weights = [abs(concept["weight"]) for concept in found["concepts"]]
@@ -138,6 +141,13 @@ class Names:
     """Labels, and a closest match by first letters: enough of a lexicon to resolve names with."""
 
     labels = ("mouse · rat", "computer mouse", "cat", "mousetrap", "catalogue", "randomised · trial")
+
+    @property
+    def concepts(self) -> Names:
+        return self
+
+    def exact(self, label: str) -> Named | None:
+        return next((Named(id, one) for id, one in enumerate(self.labels) if one == label.strip().casefold()), None)
 
     def label(self, latent: int) -> str:
         return self.labels[latent]

@@ -56,7 +56,7 @@ def results(
 
 
 def _hit(hit: Hit, words: tuple[TokenShare, ...], *, full: bool) -> Iterator[Text]:
-    yield _head(hit, f"{hit.score:7.2f}")
+    yield _head(hit, f"{hit.score:7.2f}", f"strength {hit.strength:.2f}  ")
     room = width() - len(MARGIN)
     for line in snippet(hit, words, room).wrap(stdout(), room):
         if line.plain.strip():
@@ -228,8 +228,9 @@ def _nothing(shared: str, *, filtered: bool) -> Text:
     return Text(f"{which} shares {shared} with the query", style="dim")
 
 
-def _head(hit: Hit | FusedHit, score: str) -> Text:
-    return cut(Text.assemble((f"{hit.rank:3}  ", "dim"), (f"{score}  ", "bold"), (titled(hit.id, hit.title), "bold")))
+def _head(hit: Hit | FusedHit, score: str, strength: str = "") -> Text:
+    scores = ((f"{hit.rank:3}  ", "dim"), (f"{score}  ", "bold"), (strength, "dim"))
+    return cut(Text.assemble(*scores, (titled(hit.id, hit.title), "bold")))
 
 
 def cut(line: Text) -> Text:

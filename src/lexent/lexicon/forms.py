@@ -6,7 +6,7 @@ They match how a text is written and not what it is about, so that they are name
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, log
+from math import exp, inf, log
 
 from lexent.function_words import FUNCTION_WORDS
 
@@ -43,8 +43,8 @@ def form_of(words: Sequence[tuple[str, float, float]], *, at_start: float = 0.0)
     words: those that raise it, in lower case, with their shares of its activation and their gains: the share times the
     logarithm of how far above chance it is. at_start: the share at the first word of a text.
 
-    Function words stand in every text, also in those about a topic. So they name a concept only where they are other
-    ones than in any text, more than its content words are.
+    Function words stand in every text, also in those about a topic. So they name a concept only where one of them
+    raises most of it, or where they are other ones than in any text, more than its content words are.
     """
     total = sum(share for _, share, _ in words)
     if total <= 0:
@@ -54,7 +54,8 @@ def form_of(words: Sequence[tuple[str, float, float]], *, at_start: float = 0.0)
         of_form.setdefault(token_form(word), []).append((share, gain))
     content = of_form.pop("", [])
     content_share, content_gain = sum(share for share, _ in content), sum(max(gain, 0.0) for _, gain in content)
-    inner = sum(_inner_gain(found) for found in of_form.values())
+    highest = max((share for found in of_form.values() for share, _ in found), default=0.0)
+    inner = inf if highest > LEAST_SHARE * total else sum(_inner_gain(found) for found in of_form.values())
     mostly_form = bool(of_form) and total - content_share > LEAST_SHARE * total
     if mostly_form and content_gain < max(MIN_TOPIC_GAIN, inner):
         return max(of_form, key=lambda form: sum(share for share, _ in of_form[form]))

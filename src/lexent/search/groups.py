@@ -8,7 +8,8 @@ the query's weight. Groups are those of the query as it was typed: steering move
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,10 @@ class ConceptGroup:
     """Strongest first."""
     form: bool = False
     """Whether it holds the concepts of form, which are no topic."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
+        return {**asdict(self), "concepts": list(self.concepts)}
 
     @property
     def head(self) -> str:

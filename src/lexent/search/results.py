@@ -236,7 +236,7 @@ class Results(Ranked[Hit]):
         return {
             "query": self.query,
             "approximate": self.approximate,
-            "groups": [asdict(group) for group in self.groups],
+            "groups": [group.to_dict() for group in self.groups],
             "concepts": [concept.to_dict() for concept in self.concepts],
             "added": [concept.to_dict() for concept in self.added],
             "hits": [hit.to_dict(contributions=contributions) for hit in self.hits],
