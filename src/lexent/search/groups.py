@@ -33,6 +33,10 @@ NAME_WORDS = 3
 """Words in the name of a group."""
 MIN_NAME_SHARE = 0.12
 """A word of a name has at least this share of what the first one has."""
+MIN_LINE_SHARE = 0.2
+"""A word of the document in the name of a line has at least this share of what the first one has."""
+QUERY_WORD_SHARE = 0.2
+"""What a word of the query counts in a name although no document has it, per share of the concept that it raised."""
 QUERY_WORD_BOOST = 2.0
 """How much more a word counts in a name when it also stands in the query."""
 FORM = "form"
@@ -119,8 +123,9 @@ class QueryGroups:
             for word, share in self.words.get(concept, {}).items():
                 counts[word] = counts.get(word, 0.0) + abs(values[concept]) * share
         ranked = sorted(counts, key=lambda word: (-counts[word], word))
-        here = (form for word in ranked if (form := text.form(word)))
-        return SEPARATOR.join(_different([group.head, *here]) or [group.label])
+        here = [(counts[word], form) for word in ranked if (form := text.form(word))]
+        strong = [form for value, form in here if value >= MIN_LINE_SHARE * here[0][0]]
+        return SEPARATOR.join(_different([group.head, *strong]) or [group.label])
 
     @property
     def heads(self) -> list[str]:
@@ -154,7 +159,7 @@ def group_concepts(
     concepts = [lexicon.concept(int(one)) for one in ids]
     vocabulary = _Vocabulary()
     documents, queries = _profiles(lexicon.concepts, np.asarray(ids, np.int32), query, vocabulary)
-    naming = documents * (1 + QUERY_WORD_BOOST * queries) + 1e-3 * queries  # the last where nothing else names it
+    naming = documents * (1 + QUERY_WORD_BOOST * queries) + QUERY_WORD_SHARE * queries
     forms = [place for place, concept in enumerate(concepts) if concept.form]
     topics = np.array([place for place, concept in enumerate(concepts) if not concept.form], np.int64)
     directions = lexicon.directions(np.asarray(ids, np.int64)).astype(np.float64)
