@@ -34,7 +34,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     small.build(folder / "docs.lexent", documents(), extras=["dense", "lexical"]).close()
     small.build(folder / "plain.lexent", small.documents(12)).close()
     small.build(folder / "tokens.lexent", recipe="ssr").close()
-    with serving([folder / f"{name}.lexent" for name in ("docs", "plain", "tokens")]) as found:
+    little = [Document(id=f"of{word}", text=f"the of and to the of and to {word}") for word in ("yeast", "king", "bed")]
+    small.build(folder / "form.lexent", [*small.documents(20), *little]).close()
+    with serving([folder / f"{name}.lexent" for name in ("docs", "plain", "tokens", "form")]) as found:
         yield found
 
 
@@ -117,6 +119,7 @@ def test_a_search_shows_what_the_api_gives(tab: Tab, client: httpx.Client) -> No
     first = searched(client)["hits"][0]
     card = page.locator(".hit").first
     assert card.locator(".score").inner_text() == f"{first['score']:.2f}"
+    assert card.locator(".strength").inner_text() == f"strength {first['strength']:.2f}"
     part = first["groups"][0]
     assert " · ".join(part["label"].split(" · ")[:2]) in card.locator(".legend").inner_text()
     assert 1 < card.locator(".name").count() <= 7  # six lines, and the others
@@ -149,8 +152,8 @@ def test_dragging_a_slider_gives_the_order_that_the_api_gives(tab: Tab, client: 
     for rank, id in enumerate(hits(page), 1):
         text = page.locator(".hit").nth(rank - 1).locator(".move").inner_text()
         was = ranks.get(id)
-        wanted = "new" if was is None else "=" if was == rank else f"{'▲' if was > rank else '▼'}{abs(was - rank)}"
-        assert text == wanted
+        shift = "new" if was is None else "=" if was == rank else f"{'▲' if was > rank else '▼'}{abs(was - rank)}"
+        assert text == shift
     page.get_by_role("button", name="Reset").click()
     settled(page)
     assert hits(page) == before
@@ -199,6 +202,28 @@ def test_no_two_sliders_have_one_name(tab: Tab) -> None:
     assert len(names) == len(set(names))
     shown = page.locator(".slide-name").all_inner_texts()
     assert len(shown) == len(set(shown))
+
+
+def test_form_comes_last_and_is_dimmed(tab: Tab, client: httpx.Client) -> None:
+    body = {"query": "and to yeast", "k": 20}
+    found = client.post("/v1/indexes/form/search", json=body).json()
+    assert [group["form"] for group in found["groups"]][-2:] == [False, True]
+    page = tab.open("/search?q=and to yeast&k=20&index=form")
+    page.wait_for_selector(".hit")
+    forms = page.locator(".slides .slide").evaluate_all("all => all.map(one => one.classList.contains('form'))")
+    assert forms == [False] * (len(forms) - 1) + [True]
+    soft = "one => getComputedStyle(one).color"
+    shown = page.locator(".slide-name > a, .opener")
+    assert shown.last.evaluate(soft) == page.locator("#found").evaluate(soft) != shown.first.evaluate(soft)
+    assert page.locator(".name.form").count() > 0
+    for hit in page.locator(".hit").all():
+        kinds = hit.locator(".name").evaluate_all("all => all.map(one => one.classList.contains('form'))")
+        assert True not in kinds[:-2]  # only the others may come after it
+    page.locator(".slides .slide.form input").press("Home")
+    settled(page)
+    wanted = client.post("/v1/indexes/form/search", json={**body, "steer": {"form": 0}}).json()
+    assert hits(page) == [hit["id"] for hit in wanted["hits"]]
+    assert page.locator(".name.form").count() == 0
 
 
 def test_a_hit_opens_to_its_concepts_and_pairs_of_words(tab: Tab, client: httpx.Client) -> None:

@@ -158,7 +158,8 @@ def frozen(group: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_search_without_explanation_has_none(client: httpx.Client) -> None:
     hit = ask(client, "search", query=QUERY, explain=False)["hits"][0]
-    assert set(hit) == {"rank", "id", "score", "title", "text", "metadata"}
+    assert set(hit) == {"rank", "id", "score", "strength", "title", "text", "metadata"}
+    assert 0 < hit["strength"] <= 1
     assert hit["metadata"]["n"] >= 0
 
 
@@ -202,10 +203,12 @@ def test_explain_is_the_librarys(client: httpx.Client, index: Index) -> None:
     for document in ("d0", "d21", "d2"):
         found = ask(client, "explain", query=QUERY, document=document, steer={"#5": 2})
         wanted = why(index, QUERY, document, steer={"#5": 2})
-        assert rounded(without(found, "tokens", "words", "groups")) == rounded(without(wanted.to_dict(), "groups"))
+        added = ("tokens", "words", "groups", "strength")
+        assert rounded(without(found, *added)) == rounded(without(wanted.to_dict(), *added))
         assert rounded(found["groups"]) == rounded([group.to_dict() for group in wanted.explanation.groups])
     hit = index.search(QUERY)[0]
     found = ask(client, "explain", query=QUERY, document=hit.id, tokens=3)
+    assert found["strength"] == pytest.approx(hit.strength)
     assert [(one["word"], one["kind"]) for one in found["words"]] == [
         (match.word, match.kind) for match in hit.words().matches
     ]

@@ -61,6 +61,8 @@ class RankedDocument(Reply):
 class Hit(RankedDocument):
     """A document that was found."""
 
+    strength: float
+    """From 0 to 1, the same for every query: 0 is what words thrown together get, 1 what a passage of it would."""
     text: str
     groups: list[Line] | None = None
     """By concepts that say the same, strongest first, those of form last; the values sum to the score."""
@@ -144,8 +146,9 @@ class ExplainReply(Reply):
     found: int
     """How many documents share a concept with the query."""
     score: float
+    strength: float
     groups: list[Line]
-    """As in a hit."""
+    """As in a hit, as is the strength."""
     contributions: list[Contribution]
     rest: float
     missing: list[WeighedConcept]

@@ -6,6 +6,8 @@ import { histogram } from "./plots.js";
 import { marked } from "./passage.js";
 import { bones, waiting, wrong } from "./states.js";
 
+const NAMERS = { "": "the words that raise it in the lexicon's text", documents: "the words that raise it in these documents", user: "you" };
+const FORMER = 3; // former names that are shown
 const KINDS = { lexical: "the forms of one word", narrow: "a few related words", broad: "a topic or manner spread over many words", unknown: "not sorted yet" };
 
 export async function show(root, site, signal) {
@@ -35,9 +37,11 @@ function draw(root, site, concept, signal, path) {
       h("div", {}, h("dt", {}, "In this index"), h("dd", {}, `${plural(concept.documents, "document")}, ${percent(concept.documents / Math.max(1, all))}`)),
       h("div", {}, h("dt", {}, "In the texts it was named on"), h("dd", {}, concept.frequency ? percent(concept.frequency) : "not counted")),
       h("div", {}, h("dt", {}, "Kind"), h("dd", {}, h("b", {}, concept.category), `, ${KINDS[concept.category]}`)),
-      h("div", {}, h("dt", {}, "Named by"), h("dd", {}, concept.source === "user" ? "you" : concept.source || "the words that raise it"))),
+      h("div", {}, h("dt", {}, "Named by"), h("dd", {}, NAMERS[concept.source] ?? concept.source)),
+      concept.form && h("div", {}, h("dt", {}, "Form"), h("dd", {}, concept.form, ": it says how a word is written, not what a text is about"))),
     h("p", {}, h("a", { class: "button main", href: search }, site.state.q ? "Turn it up in your search" : "Search with it")),
     h("div", { class: "halves" },
+      evidence(concept),
       h("section", { class: "card pad" }, h("h2", {}, "How strongly documents have it"), concept.documents ? histogram(concept.histogram) : h("p", { class: "soft" }, "No document of this index has it.")),
       h("section", { class: "card pad" }, h("h2", {}, "Nearest in direction"), near(concept.neighbours, (one) => number(one.cosine))),
       h("section", { class: "card pad" }, h("h2", {}, "Often in the same documents"), concept.together.length ? near(concept.together, (one) => `${one.lift >= 10 ? whole(Math.round(one.lift)) : number(one.lift, 1)}× as often`) : h("p", { class: "soft" }, "Too few documents to tell.")),
@@ -66,14 +70,27 @@ function name(heading, site, concept, changed) {
     };
     fill(heading, h("form", { class: "row rename", onsubmit: (event) => { event.preventDefault(); send("PUT", { label: field.value }); }, onkeydown: (event) => event.key === "Escape" && name(heading, site, concept, changed) },
       field, h("button", { class: "button main", type: "submit" }, "Save"), h("button", { class: "button", type: "button", onclick: () => name(heading, site, concept, changed) }, "Cancel"),
-      concept.source === "user" && h("button", { class: "button plain", type: "button", onclick: () => send("DELETE") }, `Back to “${short(concept.plain, 3)}”`)),
+      concept.source === "user" && h("button", { class: "button plain", type: "button", onclick: () => send("DELETE") }, "Back to its own name")),
     h("p", { class: "soft small" }, "Your name is kept beside the index and shown to everyone who opens it. Scores do not change."), trouble);
     field.focus();
     field.select();
   };
   fill(heading, h("div", { class: "row" }, h("h1", {}, concept.label), h("span", { class: "tag" }, `#${concept.id}`),
     site.writable && h("button", { class: "button", type: "button", id: "rename", onclick: edit }, "Rename")),
-  concept.plain && h("p", { class: "soft" }, `made from words: ${concept.plain}`));
+  concept.plain && h("p", { class: "soft" }, `in the lexicon: ${concept.plain}`),
+  concept.former.length > 0 && h("p", { class: "soft" }, `until it was named anew: ${concept.former.slice(0, FORMER).join("; ")}`));
+}
+
+// The words that raise it, here and in the lexicon's text: what its name comes from.
+function evidence(concept) {
+  const list = (words, value) => {
+    const most = Math.max(...words.map((one) => one.share), 1e-9);
+    return h("ul", { class: "evidence" }, words.map((one) => h("li", {}, h("span", { class: "weight-bar", style: { width: `${(100 * one.share) / most}%` } }), h("span", { class: "weight-name" }, one.word), h("span", { class: "number" }, value(one)))));
+  };
+  return h("section", { class: "card pad" }, h("h2", {}, "The words that raise it"),
+    h("h3", { class: "soft" }, "In these documents"),
+    concept.raised_here.length ? list(concept.raised_here, (one) => `${plural(one.count, "time")}, ${percent(one.share)}`) : h("p", { class: "soft" }, "Too few to tell."),
+    concept.raised_by.length > 0 && [h("h3", { class: "soft" }, "In the lexicon's own text"), list(concept.raised_by, (one) => percent(one.share))]);
 }
 
 async function quantiles(place, site, path, signal) {

@@ -5,6 +5,7 @@ import { at, get, post, query } from "./api.js";
 import { fill, h, number, plural, say, short, Text, whole } from "./dom.js";
 import { offset } from "./passage.js";
 import { gap } from "./plots.js";
+import { lines, pairs } from "./reasons.js";
 import { bones, empty, waiting, wrong } from "./states.js";
 
 const SHOWN = 20;
@@ -143,15 +144,16 @@ async function explain(place, page, q) {
 function drawReason(place, site, found, q) {
   const link = (id) => site.link({ screen: "concept", id: String(id), q });
   const rank = found.rank === null ? "It is not found: it shares no concept with the query."
-    : found.rank === 1 ? `It is the first of ${whole(found.found)} documents, with a score of ${number(found.score)}.`
-      : `It is number ${whole(found.rank)} of ${whole(found.found)} that share a concept, with a score of ${number(found.score)}.`;
+    : found.rank === 1 ? `It is the first of ${whole(found.found)} documents, with a score of ${number(found.score)} and a strength of ${number(found.strength)}.`
+      : `It is number ${whole(found.rank)} of ${whole(found.found)} that share a concept, with a score of ${number(found.score)} and a strength of ${number(found.strength)}.`;
   const rows = (list, value) => h("ul", { class: "near" }, list.map((one) => h("li", {}, h("a", { href: link(one.concept ?? one.id), title: one.label }, short(one.label, 3)), h("span", { class: "soft number" }, value(one)))));
   const others = [found.above, found.best].filter((one, number_, all) => one && all.findIndex((other) => other && other.id === one.id) === number_);
   fill(place, h("p", { class: "verdict" }, rank),
     found.alignment && h("div", {}, h("h3", {}, "Token by token"), alignment(found.alignment, { link })),
     others.map((other) => versus(site, other, q)),
     h("div", { class: "halves" },
-      h("div", {}, h("h3", {}, "What its score is made of"), found.contributions.length ? rows(found.contributions.slice(0, 8), (one) => number(one.value)) : h("p", { class: "soft" }, "nothing")),
+      h("div", {}, h("h3", {}, "What its score is made of"), found.groups.length ? lines(found, { link }) : h("p", { class: "soft" }, "nothing")),
+      found.words?.length > 0 && h("div", {}, h("h3", {}, "By words of the query"), pairs(found.words)),
       h("div", {}, h("h3", {}, "Concepts of the query that it lacks"), found.missing.length ? rows(found.missing.slice(0, 8), (one) => `weighs ${number(one.weight)}`) : h("p", { class: "soft" }, "none"))));
   say(rank);
 }

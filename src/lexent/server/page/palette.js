@@ -1,26 +1,31 @@
-// A colour for each of the concepts that matter most to a query; the others share grey.
+// A colour for each of the groups that matter most to a query; the others, and those of form, are grey.
 
 const COLOURS = 10;
-const BY_HITS = 6; // colours for what the hits have; the others are for what the query asks and they may lack
 
 export class Palette {
   constructor() {
     this.places = new Map();
   }
-  // Those that give most to the hits come first; a concept keeps its colour while one steers.
-  take(hits, { always = [], asked = [], most = COLOURS } = {}) {
+  // Those that give most to the hits come first; a group keeps its colour while one steers.
+  take(groups, hits, { always = [], most = COLOURS } = {}) {
     const total = new Map();
-    for (const hit of hits) for (const part of hit.contributions) total.set(part.concept, (total.get(part.concept) || 0) + Math.abs(part.value));
-    const given = [...total.keys()].sort((one, other) => total.get(other) - total.get(one));
-    for (const concept of [...always, ...given.slice(0, BY_HITS), ...asked.slice(0, 6), ...given]) {
+    for (const hit of hits) {
+      for (const line of hit.groups) {
+        const key = groups.key(line.concepts[0]);
+        total.set(key, (total.get(key) || 0) + Math.abs(line.value));
+      }
+    }
+    const topics = groups.all.filter((group) => !group.form).map((group) => group.key);
+    const given = topics.filter((key) => total.has(key)).sort((one, other) => total.get(other) - total.get(one));
+    for (const key of [...always, ...given, ...topics]) {
       if (this.places.size >= most) break;
-      if (!this.places.has(concept)) this.places.set(concept, this.places.size);
+      if (!this.places.has(key)) this.places.set(key, this.places.size);
     }
   }
-  has(concept) {
-    return this.places.has(concept);
+  has(key) {
+    return this.places.has(key);
   }
-  of(concept) {
-    return this.places.has(concept) ? `k${this.places.get(concept)}` : "kx";
+  of(key) {
+    return this.places.has(key) ? `k${this.places.get(key)}` : "kx";
   }
 }

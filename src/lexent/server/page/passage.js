@@ -10,7 +10,7 @@ export function offset(title) {
   return new Text(title).length + 1 - (title.length - title.trimStart().length);
 }
 
-// marks: [{start, stop, kind, weight, concept}], counted from `from`; where two overlap the weightier one is shown.
+// marks: [{start, stop, kind, weight, group}], counted from `from`; where two overlap the weightier one is shown.
 export function marked(text, marks, { from = 0, start = 0, stop = Infinity } = {}) {
   const whole = text instanceof Text ? text : new Text(text);
   const end = Math.min(whole.length, stop);
@@ -26,7 +26,7 @@ export function marked(text, marks, { from = 0, start = 0, stop = Infinity } = {
   for (const mark of [...best.values()].sort((one, other) => one.start - other.start)) {
     if (mark.start < place) continue;
     parts.push(whole.slice(place, mark.start));
-    parts.push(h("mark", { class: mark.kind, "data-concept": mark.concept, style: mark.strength === undefined ? {} : { "--mark": mark.strength.toFixed(3) } }, whole.slice(mark.start, mark.stop)));
+    parts.push(h("mark", { class: mark.kind, "data-group": mark.group, style: mark.strength === undefined ? {} : { "--mark": mark.strength.toFixed(3) } }, whole.slice(mark.start, mark.stop)));
     place = mark.stop;
   }
   parts.push(whole.slice(place, end));

@@ -5,15 +5,20 @@ import { alignment } from "./alignment.js";
 import { at, get, post, query, remembered } from "./api.js";
 import { bar, legend } from "./bar.js";
 import { fill, h, number, plural, say, short, whole } from "./dom.js";
+import { Groups, hasAny } from "./groups.js";
 import { glide, places } from "./motion.js";
 import { Palette } from "./palette.js";
 import { marked, snippet } from "./passage.js";
-import { picker } from "./picker.js";
-import { factorOf, slider, stepOf } from "./slider.js";
+import { lines, pairs } from "./reasons.js";
 import { bones, empty, waiting, wrong } from "./states.js";
+import { Steering } from "./steering.js";
 
-const SLIDERS = 10;
-const SHOWN = 24; // contributions a hit that are asked for; the rest comes summed
+const PARTS = 40; // contributions a hit that are asked for; weaker ones come summed
+const FIRST_COLOURS = 8; // two more are left for what steering brings up
+const AT_ONCE = 50; // hits whose words are asked for together
+const OTHERS = "others"; // the line of a hit that sums those which are not shown
+const LEAST_MARK = 0.2; // words with less of the strongest one's weight are not marked,
+const LEAST_IN_FOCUS = 0.05; // or with less than this where they are those of a group in focus
 
 export function show(root, site, signal) {
   const screen = new Search(root, site, signal);
@@ -22,8 +27,13 @@ export function show(root, site, signal) {
 
 class Search {
   constructor(root, site, signal) {
-    Object.assign(this, { root, site, signal, palette: new Palette(), active: null, words: null, extra: new Map(), opened: new Set(), all: false, turn: 0 });
+    Object.assign(this, { root, site, signal, palette: new Palette(), groups: new Groups(), active: null, words: null, opened: new Map(), aligned: new Set(), turn: 0 });
     this.state = site.state;
+    this.steering = new Steering({
+      steer: () => this.state.steer, palette: this.palette, link: this.link, index: site.index,
+      focus: (key, concepts) => this.focus(key, concepts),
+      changed: (steer) => { this.state = { ...this.state, steer }; this.site.replace({ steer }); this.soon(); },
+    });
   }
 
   link = (concept) => this.site.link({ screen: "concept", id: String(concept), q: this.state.q });
@@ -40,7 +50,6 @@ class Search {
     };
     this.echo = h("p", { class: "echo", "aria-label": "The query, with the words that raised its concepts" });
     this.list = h("ol", { class: "hits", "aria-label": "Hits" });
-    this.side = h("div", { class: "steering" });
     this.found = h("p", { class: "found soft", id: "found" });
     this.hits = h("section", { "aria-labelledby": "found" }, this.found, this.list);
     const form = h("form", { class: "ask", role: "search", onsubmit: submit },
@@ -53,8 +62,7 @@ class Search {
       return;
     }
     const narrow = window.matchMedia("(max-width: 900px)").matches;
-    this.changed = h("span", { class: "tag" });
-    const panel = h("details", { class: "panel card", open: !narrow }, h("summary", {}, h("h2", {}, "Steer"), this.changed), this.side);
+    const panel = h("details", { class: "panel card", open: !narrow }, h("summary", {}, h("h2", {}, "Steer"), this.steering.count), this.steering.side);
     fill(this.root, h("h1", { class: "unseen" }, `Hits for ${q}`), form, this.echo, h("div", { class: "columns" }, this.hits, h("aside", { "aria-label": "Steering" }, panel)));
     this.run(true);
   }
@@ -63,7 +71,7 @@ class Search {
 
   body() {
     const { q, k, filter } = this.state;
-    const body = { query: q, k, contributions: SHOWN };
+    const body = { query: q, k, contributions: PARTS };
     if (filter) {
       try { body.filter = JSON.parse(filter); } catch { throw Object.assign(new Error(`The filter is no JSON: ${filter}. Write it as {"year": {"gte": 2019}}.`), { title: "The filter cannot be read" }); }
     }
@@ -81,12 +89,14 @@ class Search {
       const steered = this.state.steer.size ? await post(path, { ...body, steer }, { signal: this.signal }) : plain;
       if (turn !== this.turn) return;
       done();
-      Object.assign(this, { plain, steered });
+      Object.assign(this, { plain, steered, groups: new Groups(plain, steered) });
+      this.steering.take(plain, this.groups);
       if (first) await this.fetchNames();
-      this.palette.take(plain.hits, { always: [...this.state.steer.keys()], asked: plain.concepts.map((concept) => concept.id), most: 8 });
-      if (steered !== plain) this.palette.take(steered.hits); // two colours are left for what steering brings up
+      const always = [...this.state.steer.keys()].map((concept) => this.groups.of(concept)).filter((group) => group && !group.form).map((group) => group.key);
+      this.palette.take(this.groups, plain.hits, { always, most: FIRST_COLOURS });
+      if (steered !== plain) this.palette.take(this.groups, steered.hits);
       this.drawHits();
-      if (first) this.drawSide();
+      if (first) this.steering.draw();
       this.fetchWords(turn);
     } catch (error) {
       done();
@@ -99,34 +109,32 @@ class Search {
 
   // Concepts that were added come with a number in the address; their names are asked for.
   async fetchNames() {
-    const own = new Map(this.plain.concepts.map((concept) => [concept.id, concept]));
+    const { own, extra } = this.steering;
     for (const id of this.state.steer.keys()) {
-      if (own.has(id) || this.extra.has(id)) continue;
+      if (own.has(id) || extra.has(id)) continue;
       const found = await get(at(this.site.index, `/concepts/${id}?limit=1`), { signal: this.signal });
-      this.extra.set(id, { id, label: found.label });
+      extra.set(id, { id, label: found.label });
     }
   }
 
   async fetchWords(turn) {
-    const ids = this.steered.hits.map((hit) => hit.id).slice(0, 50);
-    if (!ids.length) return;
+    const ids = this.steered.hits.map((hit) => hit.id);
+    const body = { query: this.state.q, steer: steerBody(this.state.steer) };
+    const found = { query: [], documents: new Map() };
     try {
-      const found = await remembered(at(this.site.index, "/words"), { query: this.state.q, documents: ids, steer: steerBody(this.state.steer) }, { signal: this.signal });
-      if (turn !== this.turn) return;
-      this.words = { query: found.query, documents: new Map(found.documents.map((one) => [one.id, one.concepts])) };
-      this.drawWords();
+      for (let start = 0; start < ids.length; start += AT_ONCE) {
+        const reply = await remembered(at(this.site.index, "/words"), { ...body, documents: ids.slice(start, start + AT_ONCE) }, { signal: this.signal });
+        if (turn !== this.turn) return;
+        for (const one of reply.documents) found.documents.set(one.id, one);
+        this.words = Object.assign(found, { query: reply.query, whole: !reply.documents.length });
+        this.drawWords();
+        this.drawReasons();
+      }
     } catch (error) {
-      if (error.name !== "AbortError") this.words = null; // hits without marks are still hits
+      if (error.name === "AbortError" || turn !== this.turn) return;
+      this.words = { ...found, failed: true }; // hits without marks are still hits
+      this.drawReasons();
     }
-  }
-
-  steer(concept, factor) {
-    const steer = new Map(this.state.steer);
-    if (stepOf(factor) === 0 && !this.extra.has(concept)) steer.delete(concept);
-    else steer.set(concept, factor);
-    this.state = { ...this.state, steer };
-    this.site.replace({ steer });
-    this.soon();
   }
 
   // One question at a time; while it is asked, only the newest wish is kept.
@@ -137,14 +145,7 @@ class Search {
     do { this.again = false; await this.run(); } while (this.again);
     this.asking = false;
     this.list.removeAttribute("aria-busy");
-    this.reset.disabled = this.state.steer.size === 0;
-    this.count();
     this.tell();
-  }
-
-  count() {
-    this.changed.textContent = this.state.steer.size ? `${this.state.steer.size} changed` : "";
-    this.changed.hidden = this.state.steer.size === 0;
   }
 
   // --- hits -----------------------------------------------------------------------------------------------------
@@ -163,34 +164,80 @@ class Search {
     const stood = places(this.list);
     const cards = new Map([...this.list.children].map((card) => [card.dataset.key, card]));
     const open = document.activeElement?.closest?.("[data-key]")?.dataset.key;
-    const place = document.activeElement?.dataset?.concept;
+    const place = document.activeElement?.classList.contains("piece") ? document.activeElement.dataset.group : undefined;
     fill(this.list, hits.map((hit) => this.card(hit, cards.get(hit.id), { highest, steered, before: before.get(hit.id) })));
     glide(this.list, stood);
-    if (open && place) this.list.querySelector(`[data-key="${CSS.escape(open)}"] a[data-concept="${CSS.escape(place)}"]`)?.focus();
+    if (open && place !== undefined) this.list.querySelector(`[data-key="${CSS.escape(open)}"] .piece[data-group="${CSS.escape(place)}"]`)?.focus();
     this.drawWords();
   }
 
   card(hit, old, { highest, steered, before }) {
-    const focus = (concept) => this.focus(concept);
-    const tools = { focus, link: this.link };
+    const tools = { groups: this.groups, palette: this.palette, focus: (key) => this.focus(key), open: (key) => this.open(card, key ?? OTHERS) };
     const card = old || h("li", { class: "hit card", "data-key": hit.id });
     card.hit = hit;
     const move = steered ? movement(hit.rank, before) : null;
     const title = h("a", { class: "title", href: this.site.link({ screen: "document", id: hit.id, q: this.state.q }) }, hit.title || hit.id);
     fill(card,
-      h("div", { class: "hit-head" }, h("span", { class: "rank number" }, hit.rank), move, h("h2", {}, title), h("span", { class: "score number", title: "score" }, number(hit.score))),
-      h("div", { class: "track" }, bar(hit, highest, this.palette, tools)),
-      h("div", { class: "legend-place" }, legend(hit, this.palette, null, tools)),
+      h("div", { class: "hit-head" }, h("span", { class: "rank number" }, hit.rank), move, h("h2", {}, title), strength(hit), h("span", { class: "score number", title: "score" }, number(hit.score))),
+      h("div", { class: "track" }, bar(hit, highest, tools)),
+      legend(hit, tools),
       h("p", { class: "passage" }, snippet(hit, [])),
-      hit.alignment && this.aligned(hit));
+      this.why(card),
+      hit.alignment && this.tokens(hit));
     return card;
   }
 
+  // --- why ------------------------------------------------------------------------------------------------------
+
+  // The lines of a hit with their concepts, and its pairs of words; drawn when it is opened.
+  why(card) {
+    const { hit } = card;
+    const open = this.opened.get(hit.id);
+    const box = h("details", { class: "why-hit", open: Boolean(open), ontoggle: () => {
+      if (box.open === this.opened.has(hit.id)) return;
+      if (box.open) this.opened.set(hit.id, new Set());
+      else this.opened.delete(hit.id);
+      this.drawWhy(card);
+    } }, h("summary", {}, "Why"), h("div", { class: "reasons" }));
+    card.why = box;
+    this.drawWhy(card);
+    return box;
+  }
+
+  drawWhy(card) {
+    const { hit, why } = card;
+    const open = this.opened.get(hit.id);
+    const toggled = () => {
+      for (const piece of card.querySelectorAll(".piece")) piece.setAttribute("aria-expanded", String(Boolean(open?.has(piece.dataset.group ? Number(piece.dataset.group) : OTHERS))));
+    };
+    if (!open) { fill(why.lastChild); toggled(); return; }
+    const kind = (line) => this.palette.of(this.groups.key(line.concepts[0]));
+    const own = this.words?.documents.get(hit.id)?.words;
+    const none = this.words?.whole ? "This recipe reads a text as one: its score has no words." : this.words?.failed ? "The words could not be found." : "Finding the words …";
+    fill(why.lastChild,
+      h("section", {}, h("h3", {}, "By meaning"), lines(hit, { link: this.link, key: (line) => this.groups.key(line.concepts[0]), kind, open, toggled, focus: (key) => this.focus(key) })),
+      h("section", {}, h("h3", {}, "By words of the query"), own ? pairs(own) : h("p", { class: "soft small" }, none)));
+    toggled();
+  }
+
+  drawReasons() {
+    for (const card of this.list.querySelectorAll(".hit")) if (this.opened.has(card.hit.id)) this.drawWhy(card);
+  }
+
+  // Opens or closes a line of a hit, and the hit with it.
+  open(card, key) {
+    const open = this.opened.get(card.hit.id) || new Set();
+    if (!open.delete(key)) open.add(key);
+    this.opened.set(card.hit.id, open);
+    card.why.open = true;
+    this.drawWhy(card);
+  }
+
   // Drawn when it is opened: lines need to know where their ends stand.
-  aligned(hit) {
+  tokens(hit) {
     const place = h("div");
     const draw = () => { if (box.open && !place.firstChild) fill(place, alignment(hit.alignment, { link: this.link })); };
-    const box = h("details", { class: "aligned", open: hit.rank === 1 || this.opened.has(hit.id), ontoggle: () => { draw(); this.opened[box.open ? "add" : "delete"](hit.id); } }, h("summary", {}, "Token by token"), place);
+    const box = h("details", { class: "aligned", open: hit.rank === 1 || this.aligned.has(hit.id), ontoggle: () => { draw(); this.aligned[box.open ? "add" : "delete"](hit.id); } }, h("summary", {}, "Token by token"), place);
     draw();
     return box;
   }
@@ -203,35 +250,38 @@ class Search {
 
   // --- words ----------------------------------------------------------------------------------------------------
 
-  marks(hit) {
-    const concepts = this.words?.documents.get(hit.id) || [];
-    const values = new Map(hit.contributions.map((part) => [part.concept, part.value]));
-    const found = [];
-    for (const one of concepts) {
-      const chosen = this.active === null ? this.palette.has(one.concept) : one.concept === this.active;
-      if (!chosen) continue;
-      const value = values.get(one.concept) || 0;
+  // The words of a text that raised what is in focus, or what has a colour. weight: what a concept gave, by its number.
+  marksOf(concepts, weight) {
+    const found = new Map();
+    for (const one of concepts || []) {
+      const key = this.groups.key(one.concept);
+      const chosen = this.active === null ? this.palette.has(key) : this.active.concepts.has(one.concept);
+      if (!chosen || !one.pooled) continue;
       for (const token of one.tokens) {
-        const weight = one.pooled ? (value * token.share) / one.pooled : 0;
-        found.push({ start: token.start, stop: token.stop, concept: one.concept, kind: this.palette.of(one.concept), weight });
+        const place = `${token.start} ${token.stop} ${key}`;
+        const known = found.get(place) || { start: token.start, stop: token.stop, group: key, kind: this.palette.of(key), weight: 0 };
+        known.weight += (weight(one.concept) * token.share) / one.pooled;
+        found.set(place, known);
       }
     }
+    return [...found.values()];
+  }
+
+  marks(hit) {
+    const values = new Map(hit.contributions.map((part) => [part.concept, part.value]));
+    const found = this.marksOf(this.words?.documents.get(hit.id)?.concepts, (concept) => values.get(concept) || 0);
     // A concept in focus shows all of its words, each as strongly as it raised it; else only the strongest are marked.
     const most = Math.max(...found.map((mark) => mark.weight), 1e-9);
-    if (this.active === null) return found.filter((mark) => mark.weight >= 0.33 * most);
-    return found.map((mark) => ({ ...mark, strength: 0.08 + 0.32 * Math.min(1, mark.weight / most) }));
+    const several = this.active === null || this.active.concepts.size > 1;
+    const strong = several ? found.filter((mark) => mark.weight >= (this.active === null ? LEAST_MARK : LEAST_IN_FOCUS) * most) : found;
+    return this.active === null ? strong : strong.map((mark) => ({ ...mark, strength: 0.08 + 0.32 * Math.min(1, mark.weight / most) }));
   }
 
   drawWords() {
     for (const card of this.list.querySelectorAll(".hit")) this.mark(card);
     const query = this.words?.query || [];
     const weights = new Map(this.steered.concepts.map((concept) => [concept.id, concept.weight]));
-    const found = [];
-    for (const one of query) {
-      const chosen = this.active === null ? this.palette.has(one.concept) : one.concept === this.active;
-      const weight = (token) => ((weights.get(one.concept) || 0) * token.share) / (one.pooled || 1);
-      if (chosen) for (const token of one.tokens) if (weight(token) > 0.1 || this.active !== null) found.push({ start: token.start, stop: token.stop, concept: one.concept, kind: this.palette.of(one.concept), weight: weight(token) });
-    }
+    const found = this.marksOf(query, (concept) => weights.get(concept) || 0).filter((mark) => mark.weight > 0.1 || this.active !== null);
     fill(this.echo, h("span", { class: "soft" }, "read as "), marked(this.state.q, found), !query.length && this.words && h("span", { class: "soft" }, " (one vector for the whole text: no single word stands for a concept)"));
   }
 
@@ -239,53 +289,25 @@ class Search {
     const { hit } = card;
     const marks = this.marks(hit);
     fill(card.querySelector(".title"), hit.title ? marked(hit.title, marks, { from: hit.title.trimStart().length - hit.title.length }) : hit.id);
-    // A passage that shows a concept's words when it is in focus goes back to its own when it is not.
+    // A passage that shows the words of what is in focus goes back to its own when nothing is.
     fill(card.querySelector(".passage"), snippet(hit, marks));
-    // A name that the pointer is on stays where it is.
-    if (!card.querySelector(".name:hover")) fill(card.querySelector(".legend-place"), legend(hit, this.palette, this.active, { focus: (concept) => this.focus(concept), link: this.link }));
-    card.classList.toggle("without", this.active !== null && !hit.contributions.some((part) => part.concept === this.active));
+    card.classList.toggle("without", this.active !== null && !hasAny(hit, this.active.concepts));
   }
 
-  focus(concept) {
-    if (concept === this.active) return;
+  // key: of a group; concepts: those in focus, all of the group if not given. null: nothing is in focus.
+  focus(key, concepts) {
     clearTimeout(this.leaving);
+    if (key === null && this.active === null) return;
     const change = () => {
-      this.active = concept;
-      for (const piece of this.root.querySelectorAll(".piece, .slide")) piece.classList.toggle("dim", concept !== null && piece.dataset.concept !== String(concept));
+      this.active = key === null ? null : { key, concepts: concepts ?? new Set(this.groups.of(key)?.concepts ?? [key]) };
+      for (const one of this.root.querySelectorAll(".piece, .name, .slide, .line")) {
+        const own = one.dataset.concept ? this.active?.concepts.has(Number(one.dataset.concept)) : one.dataset.group === String(key);
+        one.classList.toggle("dim", key !== null && !own);
+      }
       this.drawWords();
     };
-    if (concept === null) this.leaving = setTimeout(change, 60);
+    if (key === null) this.leaving = setTimeout(change, 60);
     else change();
-  }
-
-  // --- steering -------------------------------------------------------------------------------------------------
-
-  drawSide() {
-    const own = this.plain.concepts;
-    const listed = new Set(own.map((concept) => concept.id));
-    const added = [...this.state.steer.keys()].filter((id) => !listed.has(id)).map((id) => this.extra.get(id)).filter(Boolean);
-    const moved = own.filter((concept) => this.state.steer.has(concept.id));
-    const shown = this.all ? own : [...new Set([...own.slice(0, SLIDERS), ...moved])];
-    const tools = { change: (id, factor) => this.steer(id, factor), focus: (id) => this.focus(id), link: this.link };
-    const remove = (id) => { this.extra.delete(id); const steer = new Map(this.state.steer); steer.delete(id); this.state = { ...this.state, steer }; this.site.replace({ steer }); this.drawSide(); this.soon(); };
-    const row = (concept, more = {}) => slider(concept, this.state.steer.get(concept.id) ?? 1, this.palette, { ...tools, ...more });
-    this.reset = h("button", { class: "button plain small", type: "button", disabled: this.state.steer.size === 0, onclick: () => { this.extra.clear(); this.state = { ...this.state, steer: new Map() }; this.site.replace({ steer: new Map() }); this.drawSide(); this.soon(); } }, "Reset");
-    const choose = (concept) => {
-      if (!listed.has(concept.id)) this.extra.set(concept.id, { id: concept.id, label: concept.label });
-      this.palette.take([], { always: [concept.id] });
-      this.steer(concept.id, factorOf(4));
-      this.drawSide();
-      this.side.querySelector(`input[data-concept="${concept.id}"]`)?.focus();
-    };
-    const rest = own.length - shown.length;
-    this.count();
-    fill(this.side,
-      h("p", { class: "soft small" }, "Each concept of the query: left turns it down and off, right up to four times. Hits move as you drag."),
-      added.length > 0 && h("ul", { class: "slides", "aria-label": "Added concepts" }, added.map((concept) => row(concept, { remove }))),
-      h("ul", { class: "slides", "aria-label": "Concepts of the query" }, shown.map((concept) => row(concept))),
-      h("div", { class: "row" }, rest > 0 && h("button", { class: "button plain small", type: "button", onclick: () => { this.all = true; this.drawSide(); } }, `Show ${rest} more`), this.reset),
-      picker(this.site.index, { label: "Add a concept by name", placeholder: "Add a concept by name", choose }),
-      h("p", { class: "soft small" }, "The address holds all of this: copy it to share what you see."));
   }
 
   welcome() {
@@ -297,6 +319,11 @@ class Search {
     }).catch((error) => error.name !== "AbortError" && fill(box, wrong(error)));
     return box;
   }
+}
+
+function strength(hit) {
+  return h("span", { class: "strength soft small number", title: "Means the same for every query: 0 is what words thrown together get, 1 what a passage of the document would" },
+    h("span", { class: "on-wide" }, "strength "), number(hit.strength));
 }
 
 function movement(rank, before) {
