@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lexent.studies.readability import ReadabilityReport
     from lexent.studies.readability.shown_lines import ShownHit
 
+RAISING_WORDS = 3
+"""Words that are shown of those that raised a line."""
 PLAN = settings_group("studies/readability/readability.py", "Plan")
 """What is measured, and on how much."""
 
@@ -86,13 +88,19 @@ def _lines(report: ReadabilityReport) -> Iterator[Line]:
         yield from table(each.head, each.text())
         yield from each.note.split("; ")
     for before, after in report.examples:
-        yield from ("", f'"{after.query}" -> {_title(after)} ({after.score:.1f})')
-        for name, hit in (("before", before), ("after", after)):
-            for place, line in enumerate(hit.lines):
-                yield f"  {name if place == 0 else '':6} {line.value:6.1f}  {line.name}"
+        yield from ("", *_example(before, after))
 
 
-def _title(hit: ShownHit) -> str:
+def _example(before: ShownHit, after: ShownHit) -> Iterator[str]:
+    """The first lines of a hit, before and after. Lines that its words do not support say what raised them."""
     from lexent.cli.views import titled
+    from lexent.studies.readability.support import supported
 
-    return titled(hit.id, hit.title)
+    yield f'"{after.query}" -> {titled(after.id, after.title)} ({after.score:.1f})'
+    for name, hit in (("before", before), ("after", after)):
+        for place, line in enumerate(hit.lines):
+            raised = "" if supported(line) else f"  (raised by {', '.join(line.raised_by[:RAISING_WORDS])})"
+            yield f"  {name if place == 0 else '':6} {line.value:6.1f}  {line.name}{raised if line.raised_by else ''}"
+        rest = hit.score - sum(line.value for line in hit.lines)
+        if rest >= 0.05:
+            yield f"  {'':6} {rest:6.1f}  the rest"

@@ -17,6 +17,8 @@ from lexent.search.groups import SHOWN_GROUPS
 from lexent.search.results import Hit
 from lexent.studies.readability.raising_words import RAISING_SHARE, RaisingWords
 
+OPENING_WORDS = 8
+"""Words of a document without a title that stand in its place."""
 _PART = re.compile(r"[^\W_]+")
 
 
@@ -51,6 +53,7 @@ class ShownHit:
     query: str
     id: str
     title: str
+    """Of the document; its first words where it has none."""
     score: float
     lines: tuple[ShownLine, ...]
 
@@ -115,7 +118,8 @@ def _shown(
             raised = tuple(word for word, share in words.of_line(values).items() if share >= RAISING_SHARE)
             form_share = words.share_of_form(values, forms) if of_form else 0.0
         found.append(ShownLine(name, sum(values.values()), raised, of_form, form_share))
-    return ShownHit(hit.query.text, hit.id, hit.title, hit.score, tuple(found))
+    title = hit.title or " ".join([*hit.text.split()[:OPENING_WORDS], "…"])
+    return ShownHit(hit.query.text, hit.id, title, hit.score, tuple(found))
 
 
 def parts(text: str) -> list[str]:
