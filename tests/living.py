@@ -26,6 +26,7 @@ from lexent import recipes
 from lexent.encoders import TinyEncoder
 from lexent.engine import Index
 from lexent.recipes import Recipe
+from lexent.search.results import Hit
 from lexent.types import Document
 
 QUERIES = ["yeast dough", "night light", "king and queen of the board", "comet"]
@@ -54,15 +55,21 @@ def state(index: Index) -> dict[str, Any]:
     scorer = index.searcher.document_scorer
     return {
         "documents": [index.document(id) for id in there],
-        "concepts": [results.concepts for results in found],
+        # Without their names, which change only when the index is compacted.
+        "concepts": [[(concept.id, concept.weight) for concept in results.concepts] for results in found],
         "hits": [
-            [(hit.rank, hit.id, hit.score, hit.title, hit.text, hit.metadata, hit.explain()) for hit in results]
+            [(hit.rank, hit.id, hit.score, hit.title, hit.text, hit.metadata, reasons(hit)) for hit in results]
             for results in found
         ],
         "counts": index.manifest.counts.model_dump() if not index._settings else None,
         "statistics": (len(index), scorer.n_documents, scorer.average_length, scorer.df.tolist()),
         "recipe": index.recipe,
     }
+
+
+def reasons(hit: Hit) -> list[tuple[int, float, float, float]]:
+    """What the score of a hit is the sum of, without the names of concepts."""
+    return [(part.concept, part.query, part.document, part.value) for part in hit.explain().contributions]
 
 
 def files(path: Path) -> set[str]:

@@ -203,7 +203,7 @@ def test_every_public_function_is_tried() -> None:
     tried = {name.partition(".")[0] for name in CALLS}
     assert set(lexent.__all__) - {"LexentError", "__version__"} <= tried
     methods = {name for name, _ in inspect.getmembers(Index, callable) if not name.startswith("_")}
-    assert methods - {"close", "info", "refresh", "verify", "retune", "open"} == {
+    assert methods - {"close", "info", "refresh", "verify", "retune", "open", "name_concepts"} == {
         name.partition(".")[2] for name in CALLS if name.startswith("Index.")
     }
 

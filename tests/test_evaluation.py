@@ -238,7 +238,7 @@ def test_codes_are_cached_and_weights_are_not(own_cache: Path) -> None:
     ):
         run(**settings)
     assert len(said) == 2, "nothing is encoded again"
-    for settings in ({"k": 3}, {"pool": "max"}, {"specials": False}, {"level": "pooled"}):
+    for settings in ({"k": 3}, {"pool": "max"}, {"specials": True}, {"level": "pooled"}):
         run(**settings)
     assert len(said) == 10
 

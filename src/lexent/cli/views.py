@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from lexent.explain.ranking import Comparison
     from lexent.explain.word_pairs import WordExplanation
     from lexent.search.fused import FusedHit, FusedResults
-    from lexent.search.results import AddedConcept, Hit, QueryConcept, Results
+    from lexent.search.groups import ConceptGroup
+    from lexent.search.results import AddedConcept, Hit, Results
     from lexent.types import Contribution, TokenShare
 
 BRIEF, FULL = 3, 8
@@ -44,7 +45,7 @@ def results(
     """A query's hits with their bars. words: what `highlights` gave for each; filtered: only some could be hits."""
     yield Text.assemble(("query  ", "dim"), (found.query, "bold"))
     if full:
-        yield from query_concepts(found.concepts)
+        yield from query_groups(found.groups)
     yield from added(found.added, shown=FULL if full else BRIEF)
     if found.approximate:
         yield Text("fast mode, approximate: a document that no token's strongest concepts find is missed", style="dim")
@@ -90,13 +91,15 @@ def fused(found: FusedResults, *, full: bool, filtered: bool = False) -> Iterato
             yield from contributions(shown, products=full, words=part.name == "bm25")
 
 
-def query_concepts(concepts: Sequence[QueryConcept]) -> Iterator[Text]:
-    """The concepts that a query was searched by."""
-    for place, concept in enumerate(concepts[:FULL]):
+def query_groups(groups: Sequence[ConceptGroup]) -> Iterator[Text]:
+    """What a query was searched by: its concepts, by groups of those that say the same."""
+    for place, group in enumerate(groups[:FULL]):
         head = "searched by  " if place == 0 else " " * len("searched by  ")
-        yield Text.assemble((head, "dim"), f"{concept.weight:6.2f}  ", name(concept.id, concept.label))
-    if len(concepts) > FULL:
-        yield Text(f"{'':{len('searched by  ')}}{'':6}  and {len(concepts) - FULL} more", style="dim")
+        name = (f"{group.label}  ", "dim" if group.form else "")
+        size = "1 concept" if len(group.concepts) == 1 else f"{len(group.concepts)} concepts"
+        yield cut(Text.assemble((head, "dim"), f"{group.weight:6.2f}  ", name, (size, "dim")))
+    if len(groups) > FULL:
+        yield Text(f"{'':{len('searched by  ')}}{'':6}  and {len(groups) - FULL} more", style="dim")
 
 
 def added(concepts: Sequence[AddedConcept], *, shown: int) -> Iterator[Text]:

@@ -76,8 +76,8 @@ class SegmentWriter:
                 self.packer.close()
                 for store in self.stores.values():
                     store.close()
-                artifact.write_bytes(self.folder / concept_words.FILE, self.words.result().to_bytes())
                 with artifact.disk_errors(self.folder):
+                    (self.folder / concept_words.FILE).write_bytes(self.words.result().to_bytes())
                     artifact.sync(self.folder)
                     artifact.sync_folder(self.folder.parent)
                 for note in self.kinds.notes():

@@ -22,7 +22,7 @@ from lexent.lexicon.forms import form_of
 from lexent.lexicon.lexicon import Lexicon
 from lexent.lexicon.names import Word, distinct, grouped, leading_words, merged_word, shortened
 
-MIN_TOKENS = 4
+MIN_TOKENS = 10
 """Tokens that must raise a concept before the collection names it."""
 MIN_SHARE = 0.03
 """Share of a concept's activation that a word of its name has."""

@@ -17,12 +17,15 @@ import numpy as np
 
 from lexent import arguments
 from lexent.errors import InputError, NotFoundError
+from lexent.lexicon.concepts import SEPARATOR
 from lexent.types import SparseVectors
 
 if TYPE_CHECKING:
     from lexent.lexicon import Lexicon
     from lexent.search.groups import QueryGroups
 
+_BRACKETS = re.compile(r" \([^)]*\)| #\d+$")
+"""What tells apart concepts of one name."""
 Steer = Mapping[str | int, float]
 """Factors by concept: a label, a word of labels, "#812" or 812."""
 
@@ -83,23 +86,31 @@ def targets(
     """The concepts that a name means, where a query has the `active` ones.
 
     A number or "#number" means one concept; the name or the first word of a group of the query, all concepts of the
-    group; an exact label, present or former, one concept. Any other name means every active concept whose label has
-    the name's words, side by side and whole; where none has, the one that the lexicon finds closest.
+    group; an exact label, present or former, one concept. Any other name means every active concept whose label begins
+    with a part that has the name's words, side by side and whole; where none has, the concept of the lexicon that is
+    called so; else every active concept with these words in its label, or the one that the lexicon finds closest. What
+    stands in brackets only tells labels apart.
     """
     if not isinstance(name, str) or name.strip().startswith("#"):
         return [lexicon.resolve(name).id]
     of_group = groups.named(name) if groups is not None else ()
     if of_group:
         return list(of_group)
-    named = [concept for concept in active if has_words(lexicon.label(concept), name)]
+    if lexicon.concepts.exact(name) is not None:
+        return [lexicon.resolve(name).id]
+    labels = {concept: _BRACKETS.sub("", lexicon.label(concept)) for concept in active}
+    first = [concept for concept, label in labels.items() if has_words(label.split(SEPARATOR)[0], name)]
+    if first:
+        return first
+    named = [concept for concept, label in labels.items() if has_words(label, name)]
     try:
         closest = lexicon.resolve(name)
     except NotFoundError:
         if named:
             return named
         raise
-    exact = lexicon.concepts.exact(name) is not None
-    return named if named and not exact else [closest.id]
+    known = has_words(_BRACKETS.sub("", closest.label).split(SEPARATOR)[0], name)
+    return named if named and not known else [closest.id]
 
 
 def has_words(label: str, name: str) -> bool:
