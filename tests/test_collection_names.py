@@ -163,7 +163,7 @@ def test_counts_are_read_back_as_they_were_written() -> None:
 
 
 def test_a_concept_that_the_collection_does_not_raise_keeps_the_lexicons_name() -> None:
-    names = name_concepts(counted(["yeast dough oven"] * 5), misnamed())
+    names = name_concepts(counted(["yeast dough oven"] * 12), misnamed())
     lexicon = names.applied(misnamed())
     assert lexicon.label(WORDS.index("telescope")) == f"wrong {WORDS.index('telescope')}"
     assert lexicon.label(WORDS.index("yeast")) == "yeast"

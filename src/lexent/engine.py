@@ -288,7 +288,7 @@ class Index:
             return False
         reader = IndexReader.open(self.path)
         self._models.check(reader.manifest)
-        self._models.update(reader.manifest)
+        self._models = self._models.of_generation(reader.manifest)
         self.searcher = Searcher(reader, self._models, explainer=EXPLAINER, settings=self._settings)
         return True
 

@@ -69,13 +69,14 @@ class IndexModels:
         assert self._lexicon is not None
         return self._lexicon
 
-    def update(self, manifest: Manifest) -> None:
-        """Takes the names of a newer generation."""
+    def of_generation(self, manifest: Manifest) -> IndexModels:
+        """The models with the names of a newer generation; those of this one stay as they are, for its readers."""
+        if manifest.names == self.manifest.names:
+            return self
         with self._loading:
-            changed = manifest.names != self.manifest.names
-            self.manifest = manifest
-            if changed and self._lexicon is not None:
-                self._apply_names()
+            newer = IndexModels(self.path, manifest, self._encoder or self._given[0], self._lexicon or self._given[1])
+            newer.renamings = self.renamings + 1
+        return newer
 
     def _apply_names(self) -> None:
         assert self._lexicon is not None

@@ -58,6 +58,7 @@ class SegmentWriter:
         """
         with artifact.disk_errors(folder):
             folder.mkdir(parents=True)
+            self._words_file = (folder / concept_words.FILE).open("wb")
         self.folder = folder
         self.documents = DocumentWriter(folder)
         self.packer = Packer(size=size, recipe=recipe, folder=folder, memory=memory)
@@ -77,7 +78,8 @@ class SegmentWriter:
                 for store in self.stores.values():
                     store.close()
                 with artifact.disk_errors(self.folder):
-                    (self.folder / concept_words.FILE).write_bytes(self.words.result().to_bytes())
+                    self._words_file.write(self.words.result().to_bytes())
+                    self._words_file.close()
                     artifact.sync(self.folder)
                     artifact.sync_folder(self.folder.parent)
                 for note in self.kinds.notes():
@@ -99,6 +101,8 @@ class SegmentWriter:
             store.append(made.forward[name])
 
     def _abandon(self) -> None:
+        with suppress(OSError):  # what it still holds may not fit the disk
+            self._words_file.close()
         self.documents.__exit__(BaseException)
         self.packer.abandon()
         for store in self.stores.values():

@@ -179,8 +179,9 @@ def _former(before: CollectionNames, labels: list[str]) -> dict[str, int]:
 
 
 def _text(lines: list[str]) -> NDArray[np.uint8]:
-    return np.frombuffer("\n".join(lines).encode(), np.uint8)
+    """Lines as bytes, each with its end."""
+    return np.frombuffer("".join(f"{' '.join(line.splitlines())}\n" for line in lines).encode(), np.uint8)
 
 
 def _lines(text: NDArray[np.uint8]) -> list[str]:
-    return text.tobytes().decode().split("\n") if len(text) else []
+    return text.tobytes().decode().split("\n")[:-1]
