@@ -44,7 +44,8 @@ def test_verbs() -> None:
         "serve",
         *("fidelity", "faithfulness", "readability", "reproduce"),
         *("adapt", "adapt train", "adapt eval", "adapt explain", "adapt deletion"),
-        *("concepts", "concepts list", "concepts show", "concepts find", "concepts label", "concepts score"),
+        *("concepts", "concepts list", "concepts show", "concepts find"),
+        *("concepts label", "concepts name", "concepts score"),
     }
 
 

@@ -11,6 +11,7 @@ import typer
 
 from lexent.cli import options
 from lexent.cli.concepts.label import label
+from lexent.cli.concepts.name import name_concepts
 from lexent.cli.concepts.score import score
 from lexent.cli.console import Output, command
 from lexent.cli.option_groups import command_group, option_group
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from lexent.cli.console import Line
     from lexent.engine import Index
     from lexent.lexicon import Concept, Lexicon
+    from lexent.lexicon.concepts import Concepts
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many to give.")]
 Sort = Literal["frequency", "id"]
@@ -121,21 +123,26 @@ def show_concept(
     name: Annotated[str, typer.Argument(metavar="ID_OR_NAME", help='A number, or a name or words of it: 812, "zip".')],
     limit: Limit = 8,
 ) -> Output:
-    """Show a concept: its name, kind, examples and neighbours, and with --index the documents that have most of it."""
+    """Show a concept: its name and what that comes from, its kind, examples and neighbours.
+
+    With --index, the name is the index's, the words are those of its documents that raise the concept, and the
+    documents that have most of it are shown.
+    """
     with source.opened() as (words, opened):
         concept = words.resolve(name)
         counts = _counts(opened)
         near = words.neighbours(concept.id, limit=limit)
         documents = {} if opened is None else {"top_documents": _documents(opened, concept.id, limit)}
     neighbours = [{"id": other.id, "label": other.label, "cosine": cosine} for other, cosine in near]
-    facts = {"examples": list(concept.examples), "lexicon": words.name, "neighbours": neighbours}
+    evidence = _evidence(words.concepts, concept, counted=opened is not None)
+    facts = {**evidence, "examples": list(concept.examples), "lexicon": words.name, "neighbours": neighbours}
     steps = [command("lexent", "concepts", "show", near[0][0].id, *source.words())] if near else []
     if source.index:
         boost = f"#{concept.id}=2"
         steps.insert(0, command("lexent", "search", source.index, "your question", "--boost", boost))
     return Output(
         {**_row(concept, counts), **facts, **documents},
-        _lines(concept, near, counts, documents.get("top_documents", [])),
+        _lines(concept, near, counts, documents.get("top_documents", []), evidence),
         steps,
     )
 
@@ -143,6 +150,7 @@ def show_concept(
 concepts = command_group(
     "List, find, show, name and score concepts, those of a lexicon or of an index.",
     label=label,
+    name=name_concepts,
     score=score,
     list=list_concepts,
     find=find,
@@ -174,6 +182,18 @@ def _table(found: list[Concept], counts: list[int] | None) -> Iterator[Text]:
         yield cut(line.append(f"  {name}"))
 
 
+def _evidence(concepts: Concepts, concept: Concept, *, counted: bool) -> dict[str, Any]:
+    """What a name comes from: the words that raise the concept, here and in the lexicon's text, and other names."""
+    names = ("source", "form", "plain")
+    here = [{"word": word, "share": share, "count": count} for word, share, count in concepts.raised_here(concept.id)]
+    return {
+        **{name: getattr(concept, name) for name in names},
+        "former": [label for label, owner in concepts.former.items() if owner == concept.id],
+        **({"raised_here": here} if counted else {}),
+        "raised_by": [{"word": word, "share": share} for word, share in concept.raised_by],
+    }
+
+
 def _documents(index: Index, concept: int, limit: int) -> list[dict[str, Any]]:
     """The documents in which a concept weighs most."""
     import numpy as np
@@ -192,7 +212,11 @@ def _documents(index: Index, concept: int, limit: int) -> list[dict[str, Any]]:
 
 
 def _lines(
-    concept: Concept, near: list[tuple[Concept, float]], counts: list[int] | None, documents: list[dict[str, Any]]
+    concept: Concept,
+    near: list[tuple[Concept, float]],
+    counts: list[int] | None,
+    documents: list[dict[str, Any]],
+    evidence: dict[str, Any],
 ) -> Iterator[Line]:
     from rich.text import Text
 
@@ -202,6 +226,16 @@ def _lines(
     own = "" if counts is None else f", in {counts[concept.id]:,} documents of this index"
     yield Text.assemble((f"#{concept.id}  ", "dim"), (concept.label, "bold"))
     yield Text(f"{concept.category}, {seen}{own}", style="dim")
+    if concept.plain:
+        yield cut(Text(f"in the lexicon: {concept.plain}", style="dim"))
+    if evidence["former"]:
+        yield cut(Text(f"until it was named anew: {'; '.join(evidence['former'])}", style="dim"))
+    if evidence.get("raised_here"):
+        yield from ("", Text("words of these documents that raise it, and how often", style="dim"))
+        yield from (cut(Text(f"{MARGIN}{row['count']:5,}  {row['word']}")) for row in evidence["raised_here"])
+    if evidence["raised_by"]:
+        yield from ("", Text("words of the lexicon's text that raise it", style="dim"))
+        yield from (cut(Text(f"{MARGIN}{row['share']:5.0%}  {row['word']}")) for row in evidence["raised_by"])
     if concept.examples:
         yield from ("", Text("examples", style="dim"))
     for example in concept.examples:
