@@ -116,7 +116,7 @@ class Pipeline:
                 weights *= np.concatenate([*found, weights[:0]])
             mean = lexicon.sae.config.mean_length
             if recipe.emphasis and mean > 0:
-                weights *= (states.values.float().norm(dim=1).cpu().numpy() / mean) ** recipe.emphasis
+                weights *= (states.lengths() / mean) ** recipe.emphasis
             codes = replace(codes, values=codes.values * weights[:, None])
             owners = np.repeat(np.arange(len(texts)), np.diff(codes.offsets))
             strengths = np.bincount(owners, weights, minlength=len(texts)).astype(np.float32)
