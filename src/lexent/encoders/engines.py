@@ -134,7 +134,9 @@ class TwoEngineEncoder:
     @property
     def device(self) -> torch.device:
         """Where documents are encoded; queries are on the CPU."""
-        return self.with_torch.device
+        import torch
+
+        return torch.device(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
     def _of(self, kind: Kind) -> LightEncoder | SentenceEncoder:
         return self.light if is_light(self, kind=kind) else self.with_torch

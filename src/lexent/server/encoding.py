@@ -123,7 +123,9 @@ class SharedLexicon(Lexicon):
             return [RowCodes(codes.ids[part], codes.values[part], one.offsets) for one, part in pairs]
 
         few = len(states.values) <= MAX_QUERY_STATES
-        found: RowCodes = self._batcher.run(states, work, group=(id(self.sae), k) if few else None, urgent=few)
+        found: RowCodes = self._batcher.run(
+            states, work, group=(id(self.sae), k, type(states.values)) if few else None, urgent=few
+        )
         return found
 
     def whole_codes(self, states: States, *, k: int | None = None) -> RowCodes:
