@@ -24,7 +24,7 @@ from lexent.encoders.light import LightEncoder, _runs
 from lexent.encoders.model_folder import UnknownModelError
 from lexent.encoders.sentence import embedded_model
 from lexent.encoders.transformer_kernels import add_and_norm, attend, gelu, linear, padded, tiled
-from lexent.errors import InputError, NotFoundError
+from lexent.errors import ArtifactError, InputError, NotFoundError
 from lexent.models import load_encoder, load_lexicon
 from lexent.pipeline import Pipeline
 from lexent.types import States
@@ -391,7 +391,7 @@ def test_missing_files_and_modules_of_other_kinds_are_refused(tmp_path: Path) ->
 HEAVY = ("torch", "transformers", "sentence_transformers", "sklearn")
 
 
-@pytest.mark.parametrize("recipe", ["latent-terms", "clsr", "ssr"])
+@pytest.mark.parametrize("recipe", ["latent-terms", "clsr", "ssr", "uhd"])
 def test_a_query_is_coded_without_importing_torch(recipe: str) -> None:
     code = (
         "import sys; from lexent import recipes; from lexent.models import load_encoder, load_lexicon;"
@@ -427,3 +427,61 @@ def test_texts_are_indexed_and_found_without_torch(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["b", "True"]
+
+
+# --- encoders that were trained with a lexicon --------------------------------------------------------------------
+
+
+def test_the_encoder_of_a_lexicon_is_that_of_torch() -> None:
+    """Two copies with changes of low rank, as shipped for counting."""
+    from lexent.encoders.buckets import FOLDER, BucketEncoder, BucketParts
+    from lexent.lexicon import shipped
+
+    parts = BucketParts.load(shipped()["all-MiniLM-L6-v2-uhd"] / FOLDER)
+    mine = BucketEncoder.light(parts, id="x")
+    theirs = BucketEncoder.of(parts, id="x", base=in_float32(embedded_model()), device="cpu")
+    for member in theirs.members:
+        member.model.float()
+    assert (mine.fingerprint, mine.dim, mine.max_tokens) == (theirs.fingerprint, theirs.dim, theirs.max_tokens)
+    for specials in (True, False):
+        one, other = (encode(each, TEXTS, kind="query", specials=specials) for each in (mine, theirs))
+        assert one.offsets.tolist() == other.offsets.tolist()
+        # What torch holds in bfloat16 is exact to three digits.
+        cosines = (one.numpy() * other.numpy()).sum(axis=1) / (one.lengths() * other.lengths())
+        assert cosines.min() > 0.99
+        assert cosines.mean() > 0.9995
+    with pytest.raises(InputError, match="no pooled"):
+        encode(mine, TEXTS[:1], kind="query", level="pooled")
+
+
+@pytest.mark.parametrize("kind", ["bert", "mpnet"])
+def test_changed_layers_are_those_of_torch(tmp_path: Path, kind: str) -> None:
+    """Layers taken out, matrices replaced and matrices with a change of low rank, read at several layers."""
+    from copy import deepcopy
+
+    from lexent.encoders import fine_tuning
+
+    folder = saved(bert(tmp_path) if kind == "bert" else mpnet(tmp_path), tmp_path / "saved")
+    base, light = in_float32(folder), LightEncoder.open(folder, id="x")
+    random = np.random.default_rng(0)
+    first, second = [name for name, value in base.model.named_parameters() if "layer.0" in name and value.ndim == 2][:2]
+    sizes = dict(base.model.named_parameters())
+    patch = {
+        first: random.normal(size=tuple(sizes[first].shape)).astype(np.float16),
+        f"{second}.a": random.normal(size=(2, sizes[second].shape[1])).astype(np.float16),
+        f"{second}.b": random.normal(size=(sizes[second].shape[0], 2)).astype(np.float16),
+    }
+    model = deepcopy(base.model)
+    fine_tuning.drop(model, (1,))
+    fine_tuning.apply(model, patch)
+    last = light.transformer.config.layers - 1
+    wanted = SentenceEncoder(model, id="x", device="cpu", layers=[0, last])
+    wanted.model = deepcopy(base.model)
+    fine_tuning.drop(wanted.model, (1,))
+    fine_tuning.apply(wanted.model, patch)
+    found = light.changed(patch, layers=[0, last], without=(1,))
+    assert (found.dim, found.fingerprint) == (wanted.dim, wanted.fingerprint)
+    mine, theirs = (encode(one, TEXTS, kind="query") for one in (found, wanted))
+    np.testing.assert_allclose(mine.numpy(), theirs.numpy(), atol=1e-4)
+    with pytest.raises(ArtifactError, match="nothing"):
+        light.changed({"0.model.nothing.weight": patch[first]}, layers=[0])

@@ -44,7 +44,8 @@ def load_encoder(
         arguments.path("encoder", encoder, allowed="a sentence-transformers id, or a folder")
         return _by_name(encoder, device=device, engine=engine)
     if isinstance(encoder, TwoEngineEncoder) and engine in ("light", "torch"):
-        return encoder.light if engine == "light" else encoder.with_torch
+        wanted: Encoder = encoder.light if engine == "light" else encoder.with_torch
+        return wanted
     if isinstance(encoder, Encoder):
         return encoder
     if hasattr(encoder, "tokenizer") and hasattr(encoder, "encode"):
@@ -65,7 +66,7 @@ def _by_name(name: str | Path, *, device: str | None, engine: Engine | None) -> 
         return AdaptedEncoder(base, adapter, id=str(name))
     folder = Path(name) if is_kind(Path(name), "lexicon") else lexicons.shipped().get(str(name))
     if folder is not None and (folder / FOLDER).is_dir():  # a lexicon that was trained together with its encoder
-        return BucketEncoder.open(folder, id=str(name), device=device)
+        return BucketEncoder.open(folder, id=str(name), device=device, engine=engine)
     return open_encoder(str(name), device=device, engine=engine)
 
 

@@ -8,7 +8,7 @@ never how many there are: a query has the same states alone and in a batch.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from lexent import arguments
-from lexent.encoders.encoder import DEFAULT, Encoder
+from lexent.encoders.encoder import DEFAULT, Encoder, batches_with_whole
 from lexent.encoders.light import LightEncoder
 from lexent.encoders.model_folder import UnknownModelError
 from lexent.encoders.sentence import SentenceEncoder, embedded_model
@@ -47,21 +47,36 @@ def torch_is_installed() -> bool:
 
 def open_encoder(name: str, *, device: str | None = None, engine: Engine | None = None) -> Encoder:
     """A model by hub id or folder, with the engine that is requested and can be had."""
+    return chosen(
+        name, lambda: open_light(name), lambda: open_with_torch(name, device=device), device=device, engine=engine
+    )
+
+
+def chosen(
+    name: str,
+    light: Callable[[], Encoder],
+    with_torch: Callable[[], Encoder],
+    *,
+    device: str | None = None,
+    engine: Engine | None = None,
+) -> Encoder:
+    """What `light` or `with_torch` opens, or both in one; `light` raises `UnknownModelError` where it cannot."""
     choice = requested(engine)
     if choice == "torch":
-        return open_with_torch(name, device=device)
+        return with_torch()
     if choice == "light" and device not in (None, "cpu"):
         raise InputError(f'the light engine computes on the CPU; given: device "{device}"; take engine="torch"')
     try:
-        light = open_light(name)
+        found = light()
     except UnknownModelError as error:
         if choice == "auto" and torch_is_installed():
-            return SentenceEncoder.open(name, device=device)
+            opened: Any = with_torch()
+            opened.light_refusal = str(error)
+            return cast(Encoder, opened)
         remedy = f"unset {VARIABLE}" if torch_is_installed() else "pip install sentence-transformers"
-        raise InputError(
-            f'the light engine does not know the encoder "{name}": {error}; use torch: {remedy}'
-        ) from error
-    return TwoEngineEncoder(light, device=device) if choice == "auto" and torch_is_installed() else light
+        reason = f'the light engine does not know the encoder "{name}": {error}'
+        raise InputError(f"{reason}; use torch: {remedy}") from error
+    return TwoEngineEncoder(found, with_torch, device=device) if choice == "auto" and torch_is_installed() else found
 
 
 def open_light(name: str) -> LightEncoder:
@@ -69,13 +84,16 @@ def open_light(name: str) -> LightEncoder:
     return LightEncoder.open(_folder(name), id=name)
 
 
-def open_with_torch(name: str, *, device: str | None = None, folder: Path | None = None) -> SentenceEncoder:
-    """With torch, where it is installed. folder: where the files are, if that is known."""
+def open_with_torch(name: str, *, device: str | None = None) -> SentenceEncoder:
+    """With torch, where it is installed; of the files that the light engine would read, where those are there."""
     if not torch_is_installed():
         raise NotFoundError(
             f'the encoder "{name}" needs torch and sentence-transformers here: pip install sentence-transformers'
         )
-    opened = SentenceEncoder.open(name if folder is None else str(folder), device=device)
+    try:
+        opened = SentenceEncoder.open(name if name == DEFAULT else str(_folder(name)), device=device)
+    except UnknownModelError:  # it is to be downloaded
+        opened = SentenceEncoder.open(name, device=device)
     opened.id = name
     return opened
 
@@ -109,16 +127,16 @@ def _folder(name: str) -> Path:
 class TwoEngineEncoder:
     """Queries by the light engine, documents by torch, which is loaded when the first document comes."""
 
-    def __init__(self, light: LightEncoder, *, device: str | None = None) -> None:
-        """device: where torch computes."""
-        self.light, self._device = light, device
+    def __init__(self, light: Any, with_torch: Callable[[], Any], *, device: str | None = None) -> None:
+        """light: an encoder of the light engine. with_torch: opens the same encoder with torch. device: for that."""
+        self.light, self._open, self._device = light, with_torch, device
         self.id, self.fingerprint, self.dim = light.id, light.fingerprint, light.dim
         self.prompts, self.max_tokens = light.prompts, light.max_tokens
 
     @cached_property
-    def with_torch(self) -> SentenceEncoder:
-        """The same model with torch alone."""
-        opened = open_with_torch(self.id, device=self._device, folder=_folder(self.id))
+    def with_torch(self) -> Any:
+        """The same encoder with torch alone."""
+        opened = self._open()
         if opened.fingerprint != self.fingerprint:
             raise MismatchError(
                 f'torch and the light engine read the encoder "{self.id}" differently ({opened.fingerprint} and '
@@ -138,25 +156,29 @@ class TwoEngineEncoder:
 
         return torch.device(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
-    def _of(self, kind: Kind) -> LightEncoder | SentenceEncoder:
-        return self.light if is_light(self, kind=kind) else self.with_torch
+    def _of(self, kind: Kind) -> Any:
+        return self.light if kind == "query" else self.with_torch
 
     def batches(self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> Batches:
         """States of texts, a batch at a time; see `Encoder.batches`."""
-        return self._of(kind).batches(texts, kind=kind, level=level, specials=specials)
+        found: Batches = self._of(kind).batches(texts, kind=kind, level=level, specials=specials)
+        return found
 
     def batches_with_whole(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> WholeBatches:
         """As `batches` for tokens, with the pooled states beside them: one pass for both."""
-        return self._of(kind).batches_with_whole(texts, kind=kind, specials=specials)
+        return batches_with_whole(self._of(kind), texts, kind=kind, specials=specials)
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         """The tokens of texts with their places, which are those of both engines; see `Encoder.tokenize`."""
-        return self.light.tokenize(texts, kind=kind, specials=specials)
+        found: list[Tokens] = self.light.tokenize(texts, kind=kind, specials=specials)
+        return found
 
 
 def is_light(encoder: Encoder, *, kind: Kind) -> bool:
     """Whether the light engine encodes texts of that kind."""
-    return isinstance(encoder, LightEncoder) or (isinstance(encoder, TwoEngineEncoder) and kind == "query")
+    if isinstance(encoder, TwoEngineEncoder):
+        return kind == "query"
+    return bool(getattr(encoder, "is_light", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +196,11 @@ def report(encoder: Encoder) -> EngineReport | None:
     given = f"{VARIABLE}={choice}"
     if isinstance(encoder, TwoEngineEncoder):
         return EngineReport("light", "torch", "the light engine answers sooner, torch is for bulk work")
-    if isinstance(encoder, LightEncoder):
+    if is_light(encoder, kind="query"):
         return EngineReport("light", "light", given if torch_is_installed() else "torch is not installed")
-    if not isinstance(encoder, SentenceEncoder):
+    refusal = getattr(encoder, "light_refusal", None)
+    if refusal is None:
         return None
-    if choice == "torch":
-        return EngineReport("torch", "torch", given)
-    try:
-        open_light(encoder.id)
-    except (UnknownModelError, NotFoundError) as error:
-        return EngineReport("torch", "torch", f"the light engine does not know this model: {error}")
-    return EngineReport("torch", "torch", "it was opened with torch")
+    if refusal:
+        return EngineReport("torch", "torch", f"the light engine does not know this encoder: {refusal}")
+    return EngineReport("torch", "torch", given if choice == "torch" else "it was opened with torch")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,8 @@ from lexent.encoders.encoder import check
 from lexent.encoders.model_folder import ModelFolder, UnknownModelError
 from lexent.encoders.threads import in_order
 from lexent.encoders.tokens import leave_spaces
-from lexent.encoders.transformer import Transformer, TransformerConfig
+from lexent.encoders.transformer import PREFIX, Transformer, TransformerConfig
+from lexent.errors import InputError
 from lexent.types import Batches, Kind, Level, States, Tokens, WholeBatches
 
 if TYPE_CHECKING:
@@ -32,12 +33,17 @@ class LightEncoder:
     """
 
     device = "cpu"
+    is_light = True
 
-    def __init__(self, folder: ModelFolder, transformer: Transformer, tokenizer: Any, *, id: str) -> None:
+    def __init__(
+        self, folder: ModelFolder, transformer: Transformer, tokenizer: Any, *, id: str, layers: Sequence[int] = ()
+    ) -> None:
+        """layers: give the states of these hidden layers side by side (0 is the embedding layer), not of the last."""
         self.folder, self.transformer, self.id = folder, transformer, id
         self.prompts, self.max_tokens = folder.prompts, folder.max_tokens
-        self.dim = transformer.config.width
-        self.fingerprint = _fingerprint(folder, transformer)
+        self.layers = tuple(layers)
+        self.dim = transformer.config.width * max(1, len(self.layers))
+        self.fingerprint = _fingerprint(folder, transformer, self.layers or None)
         self._tokenizer = tokenizer
         tokenizer.no_padding()
         tokenizer.enable_truncation(self.max_tokens)
@@ -55,14 +61,29 @@ class LightEncoder:
             raise UnknownModelError(f"its tokenizer.json cannot be read: {error}") from error
         return LightEncoder(read, Transformer.load(read.path, config), tokenizer, id=id)
 
+    def changed(self, patch: Mapping[str, Any], *, layers: Sequence[int], without: Sequence[int] = ()) -> LightEncoder:
+        """The same encoder after training changed it; see `Transformer.changed`. It gives states of these layers."""
+        transformer = self.transformer.changed(patch, without=without)
+        return LightEncoder(self.folder, transformer, self._tokenizer, id=self.id, layers=layers)
+
     def batches(self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> Batches:
         """States of texts, a batch at a time; see `Encoder.batches`."""
         check(texts, kind=kind, level=level, specials=specials)
+        if level == "pooled" and self.layers:
+            raise InputError(f'the encoder "{self.id}" was given layers {list(self.layers)}: it has no pooled states')
         for rows, states, encoded in self._batches(texts, kind):
             if level == "pooled":
                 yield rows, self._pooled(states, kind)
             else:
                 yield rows, states if specials else _without_specials(states, encoded)
+
+    def batches_beside(
+        self, others: Sequence[LightEncoder], texts: Sequence[str], *, kind: Kind, specials: bool = True
+    ) -> Batches:
+        """As `batches` for tokens, with the states of other encoders of the same tokens beside them in each row."""
+        check(texts, kind=kind, specials=specials)
+        for rows, states, encoded in self._batches(texts, kind, others):
+            yield rows, states if specials else _without_specials(states, encoded)
 
     def batches_with_whole(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> WholeBatches:
         """As `batches` for tokens, with the pooled states beside them: one pass for both."""
@@ -90,14 +111,18 @@ class LightEncoder:
             return [self._tokenizer.encode(prompted[0])]  # a batch of one would start threads
         return list(self._tokenizer.encode_batch(prompted))
 
-    def _batches(self, texts: Sequence[str], kind: Kind) -> Iterator[tuple[NDArray[np.int64], States, list[Any]]]:
+    def _batches(
+        self, texts: Sequence[str], kind: Kind, others: Sequence[LightEncoder] = ()
+    ) -> Iterator[tuple[NDArray[np.int64], States, list[Any]]]:
         """Positions of texts, their states and their encodings, in the order of the texts."""
 
         def of(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], States, list[Any]]:
             own = [encoded[row] for row in rows]
             offsets = np.concatenate([[0], np.cumsum([len(one.ids) for one in own])]).astype(np.int64)
             ids = np.array([place for one in own for place in one.ids], np.int64)
-            return start + rows, States(self.transformer.states(ids, offsets), offsets), own
+            parts = [one.transformer.states(ids, offsets, layers=one.layers) for one in (self, *others)]
+            values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+            return start + rows, States(values, offsets), own
 
         for start in range(0, len(texts), TEXTS_PER_WINDOW):
             encoded = self._encoded(texts[start : start + TEXTS_PER_WINDOW], kind)
@@ -144,10 +169,10 @@ def _runs(lengths: Sequence[int], most: int) -> list[NDArray[np.int64]]:
     return [np.arange(start, stop) for start, stop in zip(starts, stops, strict=True)]
 
 
-def _fingerprint(folder: ModelFolder, transformer: Transformer) -> str:
+def _fingerprint(folder: ModelFolder, transformer: Transformer, layers: tuple[int, ...] | None) -> str:
     """That of `SentenceEncoder` for the same folder: a hash of samples of the weights, the prompts and the limit."""
-    digest = hashlib.sha256(repr((folder.prompts, None, folder.max_tokens)).encode())
-    for name, tensor in sorted((f"0.model.{name}", tensor) for name, tensor in transformer.tensors.items()):
+    digest = hashlib.sha256(repr((folder.prompts, layers, folder.max_tokens)).encode())
+    for name, tensor in sorted((PREFIX + name, tensor) for name, tensor in transformer.tensors.items()):
         flat = tensor.reshape(-1)
         bits = flat[:: max(1, len(flat) // 64)].copy().view(np.uint32)
         rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)  # to bfloat16

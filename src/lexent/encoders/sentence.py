@@ -31,6 +31,9 @@ BATCH_TOKENS = {"cpu": 1_024, "cuda": 262_144}
 class SentenceEncoder:
     """A SentenceTransformer, giving states instead of only sentence vectors."""
 
+    light_refusal = ""
+    """Why the light engine does not take this model, where that was tried."""
+
     def __init__(self, model: Any, *, id: str, device: str | None = None, layers: Sequence[int] | None = None) -> None:
         """layers: give the states of these hidden layers side by side (0 is the embedding layer), not of the last."""
         import torch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexent.encoders.model_folder import UnknownModelError
+from lexent.errors import ArtifactError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float32]
 
 WEIGHTS = "model.safetensors"
+PREFIX = "0.model."
+"""What sentence-transformers puts before the names of a transformer's tensors."""
 _TABLES = "embeddings.{}_embeddings.weight"
 _LAYER = {
     "bert": {
@@ -131,16 +134,41 @@ class Transformer:
             found[name] = array.astype(np.float32, copy=False)
         return Transformer(config, found)
 
-    def states(self, ids: NDArray[np.int64], offsets: NDArray[np.int64]) -> Matrix:
+    def changed(self, patch: Mapping[str, NDArray[Any]], *, without: Sequence[int] = ()) -> Transformer:
+        """What training made of it: without some layers, 1 is the first, and then changed.
+
+        patch: NAME is a tensor as it is now, NAME.a and NAME.b are a change of low rank that is added to it (b @ a).
+        The names are those of sentence-transformers, and count the layers that are left.
+        """
+        kept = [place for place in range(self.config.layers) if place + 1 not in without]
+        config = replace(self.config, layers=len(kept))
+        places = {f"encoder.layer.{new}.": f"encoder.layer.{old}." for new, old in enumerate(kept)}
+        tensors = {}
+        for name in config.shapes():
+            start = name[: name.index(".", len("encoder.layer.")) + 1] if name.startswith("encoder.layer.") else ""
+            tensors[name] = self.tensors[places[start] + name.removeprefix(start) if start else name]
+        for name in sorted({name.removesuffix(".a").removesuffix(".b") for name in patch}):
+            own = name.removeprefix(PREFIX)
+            if own not in tensors:
+                raise ArtifactError(f'the changes of an encoder name "{name}", which it does not have')
+            if name in patch:
+                tensors[own] = patch[name].astype(np.float32)
+            else:
+                change = patch[f"{name}.b"].astype(np.float32) @ patch[f"{name}.a"].astype(np.float32)
+                tensors[own] = tensors[own] + change
+        return Transformer(config, tensors)
+
+    def states(self, ids: NDArray[np.int64], offsets: NDArray[np.int64], *, layers: Sequence[int] = ()) -> Matrix:
         """float32[n_tokens, width]: the states of the last layer. Text i owns the tokens offsets[i] to offsets[i + 1].
 
-        One thread does all of it, without holding the interpreter's lock.
+        layers: the states of these side by side instead; 0 is that of the embeddings. One thread does all of it,
+        without holding the interpreter's lock.
         """
         from lexent.encoders.transformer_kernels import add_and_norm, layer, padded
 
         config, n = self.config, len(ids)
         if not n:
-            return np.empty((0, config.width), np.float32)
+            return np.empty((0, config.width * max(1, len(layers))), np.float32)
         positions = self.tensors[_TABLES.format("position")][_positions(ids, offsets, kind=config.kind)]
         if config.kind == "bert":
             positions += self.tensors[_TABLES.format("token_type")][0]
@@ -150,9 +178,13 @@ class Transformer:
         wide, hidden = (np.zeros((rows, size), np.float32) for size in (3 * config.width, config.hidden))
         gain, shift = (self.tensors[f"embeddings.LayerNorm.{name}"] for name in ("weight", "bias"))
         add_and_norm(words, positions, n, gain, shift, epsilon, x)
-        for weights in self._layers:
+        last = max(layers, default=config.layers)
+        seen = {0: x[:n].copy()} if 0 in layers else {}
+        for place, weights in enumerate(self._layers[:last], start=1):
             layer(x, offsets, config.heads, self._distances, epsilon, *weights, wide, states, attended, hidden)
-        return x[:n]
+            if place in layers:
+                seen[place] = x[:n].copy()
+        return np.concatenate([seen[place] for place in layers], axis=1) if layers else x[:n]
 
     @cached_property
     def _layers(self) -> list[Sequence[Matrix]]:
