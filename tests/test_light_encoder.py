@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -165,6 +166,23 @@ def test_a_plain_folder_and_half_precision_weights(tmp_path: Path) -> None:
     np.testing.assert_allclose(*found, atol=1e-4)
 
 
+def test_texts_are_put_in_lower_case_where_the_folder_says_so(tmp_path: Path) -> None:
+    """As in bge: before the tokenizer, whose own normalisation may keep capitals."""
+    folder = saved(bert(tmp_path), tmp_path / "saved")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["normalizer"]["lowercase"] = False
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    texts = ["The BREAD", "İstanbul STATIN"]
+    before = LightEncoder.open(folder, id="x").tokenize(texts, kind="query")
+    changed(folder, "sentence_bert_config.json", do_lower_case=True)
+    mine, theirs = LightEncoder.open(folder, id="x"), in_float32(folder)
+    for one, other, old in zip(*(each.tokenize(texts, kind="query") for each in (mine, theirs)), before, strict=True):
+        assert one.strings == other.strings != old.strings
+        assert one.spans.tolist() == other.spans.tolist()
+    found = [encode(one, texts, kind="query").numpy() for one in (mine, theirs)]
+    np.testing.assert_allclose(*found, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2-ssr", "all-MiniLM-L6-v2-pooled-k32"])
 def test_codes_are_those_of_torch_but_for_ties(light: LightEncoder, name: str) -> None:
     """The same states as an array and as a tensor; and the states of both engines."""
@@ -275,6 +293,25 @@ def test_attention_is_that_of_numpy(lengths: list[int], heads: int, d: int, bias
             np.testing.assert_allclose(out[start:stop, head * d : (head + 1) * d], wanted, atol=5e-5)
 
 
+@pytest.mark.parametrize("features", ["", "+avx2,+fma"])
+def test_other_processors_compute_the_same(light: LightEncoder, features: str, tmp_path: Path) -> None:
+    """Without AVX-512, and without AVX2."""
+    from lexent.cpu import CPU_FEATURES
+
+    if not set(filter(None, features.split(","))) <= CPU_FEATURES:
+        pytest.skip("this processor has no AVX2")
+    code = (
+        "import sys; import numpy as np; from lexent.encoders.encoder import encode;"
+        "from lexent.models import load_encoder; encoder = load_encoder(engine='light');"
+        "np.save(sys.argv[1], encode(encoder, sys.argv[2:], kind='query').numpy())"
+    )
+    given: dict[str, str] = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": features or "+sse2"}
+    command = [sys.executable, "-c", code, str(tmp_path / "states.npy"), *TEXTS[:4]]
+    subprocess.run(command, check=True, env={**os.environ, **given})
+    mine = encode(light, TEXTS[:4], kind="query").numpy()
+    np.testing.assert_allclose(np.load(tmp_path / "states.npy"), mine, atol=1e-4)
+
+
 # --- which engine ------------------------------------------------------------------------------------------------
 
 
@@ -348,7 +385,7 @@ def changed(folder: Path, name: str, **values: Any) -> None:
         ("config.json", {"num_hidden_layers": 3}, "layer.2"),
         ("config.json", {"intermediate_size": 49}, "shape"),
         ("config.json", {"num_attention_heads": 5}, "heads"),
-        ("sentence_bert_config.json", {"do_lower_case": True}, "lower case"),
+        ("sentence_bert_config.json", {"processing_kwargs": {"text": {"max_length": 9}}}, "processing_kwargs"),
         ("tokenizer_config.json", {"truncation_side": "left"}, "truncation_side"),
         ("tokenizer_config.json", {"tokenizer_class": "BertTokenizer", "do_lower_case": False}, "case"),
         ("tokenizer_config.json", {"tokenizer_class": "T5Tokenizer"}, "T5Tokenizer"),

@@ -110,10 +110,13 @@ def _folder(name: str) -> Path:
 
     repository = name if "/" in name else f"sentence-transformers/{name}"
     try:
-        return Path(snapshot_download(repository, local_files_only=True))
-    except (OSError, ValueError) as error:
-        if torch_is_installed():  # which downloads it
-            raise UnknownModelError("it is not in the cache of the hub") from error
+        found = Path(snapshot_download(repository, local_files_only=True))
+        if (found / "modules.json").is_file():  # else it may be a part of the repository
+            return found
+    except (OSError, ValueError):
+        pass
+    if torch_is_installed():  # which downloads it
+        raise UnknownModelError("it is not in the cache of the hub")
     try:
         return Path(snapshot_download(repository, allow_patterns=_FILES))
     except (OSError, ValueError) as error:

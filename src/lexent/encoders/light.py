@@ -45,8 +45,6 @@ class LightEncoder:
         self.dim = transformer.config.width * max(1, len(self.layers))
         self.fingerprint = _fingerprint(folder, transformer, self.layers or None)
         self._tokenizer = tokenizer
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(self.max_tokens)
 
     @staticmethod
     def open(folder: Path, *, id: str) -> LightEncoder:
@@ -59,6 +57,10 @@ class LightEncoder:
             tokenizer = Tokenizer.from_file(str(read.path / "tokenizer.json"))
         except Exception as error:  # the library raises no narrower one
             raise UnknownModelError(f"its tokenizer.json cannot be read: {error}") from error
+        if read.lower_case:
+            _lower(tokenizer)
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(read.max_tokens)
         return LightEncoder(read, Transformer.load(read.path, config), tokenizer, id=id)
 
     def changed(self, patch: Mapping[str, Any], *, layers: Sequence[int], without: Sequence[int] = ()) -> LightEncoder:
@@ -148,6 +150,18 @@ class LightEncoder:
             return 0
         prompt = self._tokenizer.encode(self.prompts[kind])
         return len(prompt.ids) - int(prompt.special_tokens_mask[-1])
+
+
+def _lower(tokenizer: Any) -> None:
+    """Put texts in lower case before the tokenizer's own normalisation, as sentence-transformers does."""
+    from tokenizers import normalizers
+
+    own = tokenizer.normalizer
+    parts = [] if own is None else [own]
+    if isinstance(own, normalizers.Sequence):
+        parts = [own[place] for place in range(len(own))]
+    if not any(isinstance(part, normalizers.Lowercase) for part in parts):
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *parts])
 
 
 def _without_specials(states: States, encoded: Sequence[Any]) -> States:

@@ -35,6 +35,8 @@ class ModelFolder:
     """The values of config.json."""
     max_tokens: int
     prompts: dict[Kind, str]
+    lower_case: bool = False
+    """Whether texts are put in lower case before the tokenizer's own normalisation."""
     pooling: PoolingMode = "mean"
     pools_prompt: bool = True
     """Whether the prompt's tokens count in the mean."""
@@ -49,9 +51,12 @@ class ModelFolder:
         for name in _OTHER_FILES:
             if (own / name).exists():
                 raise UnknownModelError(f"it has a file {name}")
-        for name in ("config.json", "tokenizer.json"):
-            if not (own / name).is_file():
-                raise UnknownModelError(f"it has no {name}")
+        needed = [own / "config.json", own / "tokenizer.json"]
+        if len(modules) > 1:
+            needed.append(folder / modules[1]["path"] / "config.json")
+        for path in needed:
+            if not path.is_file():
+                raise UnknownModelError(f"it has no {path.relative_to(folder)}")
         config = _json(own / "config.json")
         pooling = _json(folder / modules[1]["path"] / "config.json") if len(modules) > 1 else {}
         if len(modules) > 2 and (folder / modules[2]["path"] / "config.json").is_file():
@@ -62,6 +67,7 @@ class ModelFolder:
             path=own,
             config=config,
             max_tokens=_max_tokens(own, config),
+            lower_case=bool(_json(own / "sentence_bert_config.json").get("do_lower_case")),
             prompts=usual_prompts(_json(folder / "config_sentence_transformers.json").get("prompts")),
             pooling=_mode(pooling),
             pools_prompt=bool(pooling.get("include_prompt", True)),
@@ -125,8 +131,6 @@ def _mode(config: Mapping[str, Any]) -> PoolingMode:
 def _max_tokens(folder: Path, config: Mapping[str, Any]) -> int:
     """Tokens of a text that the model reads at most; a tokenizer that is set up in another way is refused."""
     own, tokenizer = _json(folder / "sentence_bert_config.json"), _json(folder / "tokenizer_config.json")
-    if own.get("do_lower_case"):
-        raise UnknownModelError("it writes texts in lower case before its tokenizer")
     if own.get("transformer_task", "feature-extraction") != "feature-extraction":
         raise UnknownModelError(f"its task is {own['transformer_task']}")
     for name in ("model_args", "tokenizer_args", "config_args", "processing_kwargs", "query_expansion"):
