@@ -372,6 +372,30 @@ def test_an_unknown_architecture_falls_back_to_torch(tmp_path: Path) -> None:
         load_encoder(folder, engine="light")
 
 
+def test_doctor_says_which_engine_and_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from lexent.cli.doctor import checks
+
+    def line(encoder: str | None = None) -> str:
+        return next(check.detail for check in checks(encoder=encoder) if check.name == "engines")
+
+    assert line().startswith("queries by light, documents by torch (")
+    assert line("tiny") == "an encoder of its own kind"
+    folder = saved(small_model(tmp_path, "roberta"), tmp_path / "saved")
+    assert line(str(folder)).startswith("queries and documents by torch (the light engine does not know")
+    monkeypatch.setenv("LEXENT_ENGINE", "light")
+    assert line() == "queries and documents by light (LEXENT_ENGINE=light)"
+
+
+def test_cached_states_are_kept_apart_by_engine(shared_encoder: TwoEngineEncoder) -> None:
+    from lexent.evaluation.cache import key_for
+
+    kinds = ("query", "document")
+    every = (shared_encoder, shared_encoder.light, shared_encoder.with_torch)
+    both, light, heavy = ([key_for(one, ["a"], what="x", kind=kind) for kind in kinds] for one in every)
+    assert both == [light[0], heavy[1]]
+    assert not set(light) & set(heavy)
+
+
 def changed(folder: Path, name: str, **values: Any) -> None:
     path = folder / name
     path.write_text(json.dumps({**(json.loads(path.read_text()) if path.exists() else {}), **values}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from lexent import adapters, arguments
 from lexent import lexicon as lexicons
@@ -38,6 +38,8 @@ def load_encoder(
     auto.
     """
     arguments.text_or_none("device", device)
+    if engine is not None:
+        arguments.choice("engine", engine, get_args(Engine))
     if encoder is None:
         encoder = DEFAULT
     if isinstance(encoder, str | Path):
