@@ -320,7 +320,17 @@ def test_doctor(place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     report = data("doctor", *tiny(place))
     assert report["ok"] is True
     names = [check["name"] for check in report["checks"]]
-    assert {"packages", "encoder", "lexicon", "bfloat16", "threads", "kernels", "cache", "current folder"} <= set(names)
+    assert {
+        "packages",
+        "encoder",
+        "lexicon",
+        "engines",
+        "bfloat16",
+        "threads",
+        "kernels",
+        "cache",
+        "current folder",
+    } <= set(names)
     assert "ok" in good("doctor", *tiny(place)).stdout
 
 

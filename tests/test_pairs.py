@@ -147,7 +147,7 @@ def test_negatives_by_vectors_are_the_nearest_below_the_margin() -> None:
     found = dense_negatives(pairs, TinyEncoder(), depth=6, skip=1, margin=1.0)
     queries, documents = (
         torch.nn.functional.normalize(
-            encode(TinyEncoder(), texts, kind="document", level="pooled").values, dim=1
+            encode(TinyEncoder(), texts, kind="document", level="pooled").tensor(), dim=1
         ).numpy()
         for texts in (pairs.queries, pairs.documents)
     )

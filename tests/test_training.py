@@ -341,7 +341,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
 def test_blocks_hold_every_state_once_a_pass() -> None:
     source = stream(95, passes=3)
     assert source.blocks == 9
-    whole = torch.cat([states.values for _, states in TinyEncoder().batches(source.texts, kind="document")])
+    whole = torch.cat([states.tensor() for _, states in TinyEncoder().batches(source.texts, kind="document")])
     wanted = torch.sort(whole.sum(dim=1)).values
     for number in range(3):
         rows = torch.cat([source.block(number * 3 + place) for place in range(3)])

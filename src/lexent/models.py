@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from lexent import adapters, arguments
 from lexent import lexicon as lexicons
@@ -12,6 +12,7 @@ from lexent.adapters.encoder import AdaptedEncoder
 from lexent.artifact import is_kind
 from lexent.encoders import DEFAULT, Encoder, SentenceEncoder, TinyEncoder
 from lexent.encoders.buckets import FOLDER, BucketEncoder
+from lexent.encoders.engines import Engine, TwoEngineEncoder, open_encoder
 from lexent.errors import InputError
 from lexent.lexicon import Lexicon
 
@@ -23,19 +24,30 @@ LexiconLike: TypeAlias = Lexicon | str | Path | None
 """The thing itself, its name or folder, or None for the embedded default."""
 
 
-def load_encoder(encoder: EncoderLike | Any = None, *, device: str | None = None) -> Encoder:
+def load_encoder(
+    encoder: EncoderLike | Any = None, *, device: str | None = None, engine: Engine | None = None
+) -> Encoder:
     """An encoder from a sentence-transformers id, a local folder, a SentenceTransformer object or an Encoder.
 
     A folder may also be an adapter's: then it is the adapter's encoder, with the adapter behind it; or that of a
     lexicon, or a shipped lexicon's name, where its encoder was trained with it. "tiny" is the deterministic encoder of
     the fast tests. The embedded default where none is given.
+
+    engine: "light" is without torch and encodes a query sooner; "torch" is for bulk work and GPUs; "auto" takes the
+    first for queries and the second for documents. By default what the environment variable LEXENT_ENGINE says, else
+    auto.
     """
     arguments.text_or_none("device", device)
+    if engine is not None:
+        arguments.choice("engine", engine, get_args(Engine))
     if encoder is None:
         encoder = DEFAULT
     if isinstance(encoder, str | Path):
         arguments.path("encoder", encoder, allowed="a sentence-transformers id, or a folder")
-        return _by_name(encoder, device=device)
+        return _by_name(encoder, device=device, engine=engine)
+    if isinstance(encoder, TwoEngineEncoder) and engine in ("light", "torch"):
+        wanted: Encoder = encoder.light if engine == "light" else encoder.with_torch
+        return wanted
     if isinstance(encoder, Encoder):
         return encoder
     if hasattr(encoder, "tokenizer") and hasattr(encoder, "encode"):
@@ -47,16 +59,17 @@ def load_encoder(encoder: EncoderLike | Any = None, *, device: str | None = None
     )
 
 
-def _by_name(name: str | Path, *, device: str | None) -> Encoder:
+def _by_name(name: str | Path, *, device: str | None, engine: Engine | None) -> Encoder:
     if name == TinyEncoder.id:
         return TinyEncoder()
     if is_kind(Path(name), "adapter"):
         adapter = adapters.load(name)
-        return AdaptedEncoder(load_encoder(adapter.info.encoder_id, device=device), adapter, id=str(name))
+        base = load_encoder(adapter.info.encoder_id, device=device, engine=engine)
+        return AdaptedEncoder(base, adapter, id=str(name))
     folder = Path(name) if is_kind(Path(name), "lexicon") else lexicons.shipped().get(str(name))
     if folder is not None and (folder / FOLDER).is_dir():  # a lexicon that was trained together with its encoder
-        return BucketEncoder.open(folder, id=str(name), device=device)
-    return SentenceEncoder.open(str(name), device=device)
+        return BucketEncoder.open(folder, id=str(name), device=device, engine=engine)
+    return open_encoder(str(name), device=device, engine=engine)
 
 
 def _id_of(model: Any) -> str:

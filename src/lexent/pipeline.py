@@ -136,7 +136,7 @@ class Pipeline:
                 weights *= np.concatenate([*found, weights[:0]])
             mean = lexicon.sae.config.mean_length
             if recipe.emphasis and mean > 0:
-                weights *= (states.values.float().norm(dim=1).cpu().numpy() / mean) ** recipe.emphasis
+                weights *= (states.lengths() / mean) ** recipe.emphasis
             if kept is not None:
                 weights *= kept
             codes = replace(codes, values=codes.values * weights[:, None])
@@ -192,10 +192,12 @@ def _words_alone(tokens: Sequence[Tokens], offsets: NDArray[np.int64]) -> NDArra
 
 def _selected(states: States, kept: NDArray[np.bool_]) -> States:
     """Some rows of states."""
+    offsets = np.concatenate([[0], np.cumsum(kept)])[states.offsets].astype(np.int64)
+    if isinstance(states.values, np.ndarray):
+        return States(states.values[kept], offsets)
     import torch
 
-    rows = torch.from_numpy(np.flatnonzero(kept)).to(states.values.device)
-    return States(states.values[rows], np.concatenate([[0], np.cumsum(kept)])[states.offsets].astype(np.int64))
+    return States(states.values[torch.from_numpy(np.flatnonzero(kept)).to(states.values.device)], offsets)
 
 
 def _spread(codes: RowCodes, kept: NDArray[np.bool_], offsets: NDArray[np.int64]) -> RowCodes:

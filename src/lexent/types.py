@@ -76,11 +76,23 @@ class Tokens:
         return len(self.strings)
 
 
+StateRows: TypeAlias = "torch.Tensor | NDArray[np.float32]"
+"""Rows of states: a tensor where torch made them, and an array where the light engine did."""
+
+
+def on_host(rows: StateRows) -> NDArray[np.float32]:
+    """Rows as float32, on the host."""
+    if isinstance(rows, np.ndarray):
+        return rows
+    found: NDArray[np.float32] = rows.float().cpu().numpy()
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class States:
     """Dense states of some texts: text i owns the rows offsets[i] to offsets[i + 1]."""
 
-    values: torch.Tensor  # float[n_rows, d_in], on the encoder's device, in its precision
+    values: StateRows  # float[n_rows, d_in]; a tensor is on the encoder's device and in its precision
     offsets: NDArray[np.int64]  # [n_texts + 1]
 
     @property
@@ -90,12 +102,40 @@ class States:
 
     def numpy(self) -> NDArray[np.float32]:
         """The rows as float32, on the host."""
-        return self.values.float().cpu().numpy()
+        return on_host(self.values)
+
+    def tensor(self) -> torch.Tensor:
+        """The rows as a tensor: as they are where they are one."""
+        import torch
+
+        return torch.from_numpy(self.values) if isinstance(self.values, np.ndarray) else self.values
+
+    def rows(self, text: int) -> StateRows:
+        """[n_rows_of_text, d_in]: the rows of one text, in the form they have."""
+        return self.values[int(self.offsets[text]) : int(self.offsets[text + 1])]
 
     def of(self, text: int) -> NDArray[np.float32]:
         """float32[n_rows_of_text, d_in]: the rows of one text."""
-        start, stop = self.offsets[text], self.offsets[text + 1]
-        return self.values[int(start) : int(stop)].float().cpu().numpy()
+        return on_host(self.rows(text))
+
+    def lengths(self) -> NDArray[np.float32]:
+        """float32[n_rows]: the norm of each row."""
+        if isinstance(self.values, np.ndarray):
+            found: NDArray[np.float32] = np.linalg.norm(self.values, axis=1)
+        else:
+            found = self.values.float().norm(dim=1).cpu().numpy()
+        return found
+
+    @staticmethod
+    def joined(parts: Sequence[StateRows], *, width: int = 0) -> States:
+        """One text a part: the rows of all parts, which have one form. width: of the rows where there is no part."""
+        offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+        if all(isinstance(part, np.ndarray) for part in parts):
+            empty = np.empty((0, width), np.float32)
+            return States(np.concatenate([np.asarray(part) for part in parts]) if parts else empty, offsets)
+        import torch
+
+        return States(torch.cat([torch.as_tensor(part) for part in parts]), offsets)
 
 
 @dataclass(frozen=True, slots=True)

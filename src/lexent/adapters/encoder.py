@@ -47,15 +47,15 @@ class AdaptedEncoder:
         self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
     ) -> Iterator[tuple[NDArray[np.int64], States]]:
         """Adapted pooled states of texts, a batch at a time; see `Encoder.batches`."""
-        import torch
-
         if level != "pooled":
             raise InputError(
                 f'the adapter "{self.id}" changes vectors of whole texts and has no token states; take a recipe of '
                 "pooled states: --recipe clsr"
             )
         for rows, states in self.base.batches(texts, kind=kind, level="pooled", specials=specials):
-            yield rows, States(torch.from_numpy(self.adapt(states.numpy(), kind=kind)), states.offsets)
+            made = States(self.adapt(states.numpy(), kind=kind), states.offsets)
+            # What torch made is coded by torch: queries and documents each stay with their engine.
+            yield rows, made if isinstance(states.values, np.ndarray) else States(made.tensor(), made.offsets)
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         """The tokens of texts, as the base encoder has them."""

@@ -15,7 +15,9 @@ from lexent.cli.console import say_next, show, show_json
 from lexent.cli.info import checked_size
 from lexent.cli.option_groups import Json
 
-PACKAGES = ("numpy", "torch", "sentence-transformers", "numba", "safetensors")
+PACKAGES = ("numpy", "numba", "tokenizers", "safetensors")
+OPTIONAL = ("torch", "sentence-transformers")
+"""For training, GPUs and encoders that the light engine does not know."""
 EXTRAS = {"eval": ("ir_measures", "ir_datasets", "bm25s"), "parquet": ("pyarrow",), "report": ("matplotlib",)}
 
 
@@ -61,6 +63,7 @@ def checks(*, encoder: str | None = None, lexicon: str | None = None) -> Iterato
         "extras": _extras,
         "lexicon": lambda: _lexicon(lexicon),
         "encoder": lambda: _encoder(encoder, lexicon),
+        "engines": lambda: _engines(encoder),
         "bfloat16": _bfloat16,
         "threads": _threads,
         "kernels": _kernels,
@@ -85,9 +88,9 @@ def _python() -> Check:
 def _packages() -> Check:
     from lexent.artifact import lexent_version
 
-    found = {name: _version(name) for name in PACKAGES}
+    found = {name: _version(name) for name in (*PACKAGES, *OPTIONAL)}
     shown = ", ".join(f"{name} {version or 'missing'}" for name, version in found.items())
-    missing = [name for name, version in found.items() if version is None]
+    missing = [name for name in PACKAGES if found[name] is None]
     remedy = f"pip install {' '.join(missing)}" if missing else ""
     return Check("packages", not missing, f"lexent {lexent_version()}, {shown}", remedy)
 
@@ -139,10 +142,27 @@ def _encoder(name: str | None, lexicon: str | None) -> Check:
     return Check("encoder", True, f"{detail}, belongs to the lexicon {words.name}")
 
 
-def _bfloat16() -> Check:
-    import torch
+def _engines(name: str | None) -> Check:
+    """What encodes queries and documents, and why."""
+    from lexent.encoders.engines import report
+    from lexent.models import load_encoder
 
+    found = report(load_encoder(name))
+    if found is None:
+        return Check("engines", True, "an encoder of its own kind")
+    shown = f"queries by {found.queries}, documents by {found.documents}"
+    if found.queries == found.documents:
+        shown = f"queries and documents by {found.queries}"
+    return Check("engines", True, f"{shown} ({found.why})")
+
+
+def _bfloat16() -> Check:
+    from lexent.encoders.engines import torch_is_installed
     from lexent.encoders.sentence import half_precision
+
+    if not torch_is_installed():
+        return Check("bfloat16", True, "no, the light engine computes in float32")
+    import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     half = half_precision(torch.device(device))
@@ -150,9 +170,16 @@ def _bfloat16() -> Check:
 
 
 def _threads() -> Check:
-    import torch
+    import numba
 
-    return Check("threads", True, f"{torch.get_num_threads()} for torch, {os.cpu_count()} cores")
+    from lexent.encoders.engines import torch_is_installed
+
+    counts = f"{numba.get_num_threads()} for the light engine, {os.cpu_count()} cores"
+    if torch_is_installed():
+        import torch
+
+        counts = f"{torch.get_num_threads()} for torch, {counts}"
+    return Check("threads", True, counts)
 
 
 def _kernels() -> Check:

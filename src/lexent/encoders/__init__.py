@@ -2,7 +2,8 @@
 
 from lexent.encoders.arrays import ArrayEncoder
 from lexent.encoders.encoder import DEFAULT, Encoder
+from lexent.encoders.light import LightEncoder
 from lexent.encoders.sentence import SentenceEncoder
 from lexent.encoders.tiny import TinyEncoder
 
-__all__ = ["DEFAULT", "ArrayEncoder", "Encoder", "SentenceEncoder", "TinyEncoder"]
+__all__ = ["DEFAULT", "ArrayEncoder", "Encoder", "LightEncoder", "SentenceEncoder", "TinyEncoder"]

@@ -45,8 +45,6 @@ class ArrayEncoder:
 
     def batches(self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> Batches:
         """States of texts, a batch at a time; see `Encoder.batches`."""
-        import torch
-
         check(texts, kind=kind, level=level, specials=specials)
         if level != self.level:
             raise InputError(f'these arrays are {self.level} states; the recipe asks for "{level}"')
@@ -54,7 +52,7 @@ class ArrayEncoder:
             return
         rows = [np.atleast_2d(self._of(text)).astype(np.float32) for text in texts]
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
-        yield np.arange(len(texts)), States(torch.from_numpy(np.concatenate(rows)), offsets)
+        yield np.arange(len(texts)), States(np.concatenate(rows), offsets)
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         """The tokens are unknown here: each row is called by its number."""

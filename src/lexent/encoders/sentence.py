@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexent.encoders.encoder import DEFAULT, check
+from lexent.encoders.model_folder import usual_prompts
 from lexent.encoders.threads import in_threads
+from lexent.encoders.tokens import leave_spaces
 from lexent.errors import InputError, NotFoundError
 from lexent.types import Batches, Kind, Level, States, Tokens, WholeBatches
 
@@ -29,6 +31,9 @@ BATCH_TOKENS = {"cpu": 1_024, "cuda": 262_144}
 class SentenceEncoder:
     """A SentenceTransformer, giving states instead of only sentence vectors."""
 
+    light_refusal = ""
+    """Why the light engine does not take this model, where that was tried."""
+
     def __init__(self, model: Any, *, id: str, device: str | None = None, layers: Sequence[int] | None = None) -> None:
         """layers: give the states of these hidden layers side by side (0 is the embedding layer), not of the last."""
         import torch
@@ -37,7 +42,7 @@ class SentenceEncoder:
         self.id = id
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.layers = tuple(layers) if layers is not None else None
-        self.prompts = _prompts(model)
+        self.prompts = usual_prompts(model.prompts)
         self.fingerprint = _fingerprint(model, self.prompts, self.layers)
         model.to(device=self.device, dtype=half_precision(self.device) or torch.float32)
         model.eval()
@@ -116,7 +121,7 @@ class SentenceEncoder:
             spans = np.array(encoded["offset_mapping"][row], dtype=np.int64).reshape(-1, 2)
             strings = tokenizer.convert_ids_to_tokens(encoded["input_ids"][row])
             spans = np.where(special[:, None], 0, np.maximum(spans - prompt, 0))
-            _leave_spaces(texts[row], spans)
+            leave_spaces(texts[row], spans)
             found.append(Tokens([strings[place] for place in keep], spans[keep], special[keep]))
         return found
 
@@ -252,25 +257,6 @@ def _length_batches(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[N
         size = max(1, batch_tokens // max(1, int(lengths[order[start]])))
         yield order[start : start + size]
         start += size
-
-
-def _leave_spaces(text: str, spans: NDArray[np.int64]) -> None:
-    """Some tokenizers count the space before a word to its first token: move the spans to the first letter."""
-    for place, (start, stop) in enumerate(spans.tolist()):
-        if stop > start and text[start].isspace():
-            piece = text[start:stop]
-            if not piece.isspace():
-                spans[place, 0] = stop - len(piece.lstrip())
-
-
-def _prompts(model: Any) -> dict[Kind, str]:
-    """What goes before queries and documents. The document's prompt has three usual names.
-
-    sentence-transformers adds an empty "document" to a model that names it otherwise, and then finds that one first.
-    """
-    known = model.prompts or {}
-    document = next((known[name] for name in ("document", "passage", "corpus") if known.get(name)), "")
-    return {"query": known.get("query") or "", "document": document}
 
 
 def _fingerprint(model: Any, prompts: dict[Kind, str], layers: tuple[int, ...] | None) -> str:

@@ -54,3 +54,26 @@ def in_threads(work: Callable[[Given], Made], items: Sequence[Given]) -> Iterato
             yield waiting.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def in_order(work: Callable[[Given], Made], items: Sequence[Given]) -> Iterator[Made]:
+    """work(item) for each item, in order; as many at a time as Numba has threads. The work must be on one thread.
+
+    A single item is done in the caller's thread.
+    """
+    import numba
+
+    threads = min(len(items), int(numba.get_num_threads()))
+    if threads <= 1:
+        yield from map(work, items)
+        return
+    pool = ThreadPoolExecutor(threads)
+    try:
+        waiting = deque(pool.submit(work, item) for item in items[: 2 * threads])
+        for item in items[2 * threads :]:
+            waiting.append(pool.submit(work, item))
+            yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

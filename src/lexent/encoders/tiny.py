@@ -27,15 +27,13 @@ class TinyEncoder:
 
     def batches(self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> Batches:
         """States of texts, a batch at a time; see `Encoder.batches`."""
-        import torch
-
         check(texts, kind=kind, level=level, specials=specials)
         for start in range(0, len(texts), 64):
             parts = [self._states(text) for text in texts[start : start + 64]]
             if level == "pooled":
                 parts = [part.sum(axis=0, keepdims=True) / np.float32(max(1, len(part))) for part in parts]
             offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-            yield start + np.arange(len(parts)), States(torch.from_numpy(np.concatenate(parts)), offsets)
+            yield start + np.arange(len(parts)), States(np.concatenate(parts), offsets)
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         """The tokens of texts with their places; see `Encoder.tokenize`."""

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent.encoders import Encoder
+from lexent.encoders.engines import is_light
 from lexent.errors import InputError
 from lexent.types import SparseVectors
 
@@ -49,8 +50,12 @@ def key(parts: Mapping[str, Any], texts: Sequence[str]) -> str:
 
 
 def key_for(encoder: Encoder, texts: Sequence[str], **parts: Any) -> str:
-    """The name of an entry that an encoder made; precision differs between devices."""
-    made_by = {"encoder": encoder.fingerprint, "device": str(getattr(encoder, "device", ""))}
+    """The name of an entry that an encoder made; precision differs between engines and devices."""
+    made_by = {"encoder": encoder.fingerprint}
+    if is_light(getattr(encoder, "base", encoder), kind=parts.get("kind", "document")):
+        made_by |= {"engine": "light"}
+    else:
+        made_by |= {"device": str(getattr(encoder, "device", ""))}
     return key({**made_by, **parts}, texts)
 
 

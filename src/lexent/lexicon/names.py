@@ -18,12 +18,13 @@ import numpy as np
 from lexent.function_words import FUNCTION_WORDS
 from lexent.lexicon.concepts import SEPARATOR, Category, Concept
 from lexent.lexicon.forms import form_of
-from lexent.lexicon.statistics import Statistics
 from lexent.lexicon.words import WORD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
+
+    from lexent.lexicon.statistics import Statistics
 
 MOST_WORDS = 4
 SHOWN_WORDS = 5

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexent.errors import ArtifactError, InputError, MismatchError
+from lexent.sae.array_coding import above_in_array, strongest_in_array
 from lexent.sae.config import ARCHITECTURES, SAEConfig, from_json, groups_of, to_json
 from lexent.sae.top_latents import top_latents
-from lexent.types import RowCodes, States
+from lexent.types import RowCodes, StateRows, States
 
 if TYPE_CHECKING:
     import torch
@@ -118,15 +119,14 @@ class SparseAutoencoder:
                 f"it was trained for another encoder"
             )
         k = min(k, self.config.d_sae // self.config.buckets)
-        rows = states.values.float()
-        lengths = rows.norm(dim=1, keepdim=True)
-        if not bool(lengths.isfinite().all()):
-            bad = int((~lengths.isfinite()).flatten().nonzero()[0])
-            raise InputError(f"the state in row {bad} is not finite (its length is {float(lengths[bad])})")
+        rows, lengths = _float_rows(states), states.lengths()[:, None]
+        if not np.isfinite(lengths).all():
+            bad = int(np.flatnonzero(~np.isfinite(lengths))[0])
+            raise InputError(f"the state in row {bad} is not finite (its length is {float(lengths[bad, 0])})")
         if self.config.unit_states:
-            rows = rows / lengths.clamp_min(ZERO_STATE_NORM)
+            rows = _divided(rows, np.maximum(lengths, np.float32(ZERO_STATE_NORM)))
         if self.config.architecture == "jumprelu":
-            ids, values = _encode_above(self, rows, self.config.threshold_for(k))
+            ids, values = self._above(rows, self.config.threshold_for(k))
         elif self.config.buckets == 1:
             ids, values = self._strongest(rows, k)
         else:
@@ -138,22 +138,42 @@ class SparseAutoencoder:
             ids = np.concatenate([ids + np.int32(place * size) for place, (ids, _) in enumerate(found)], axis=1)
             values = np.concatenate([values for _, values in found], axis=1)
         values *= self.config.activation_scale
-        values[(lengths <= ZERO_STATE_NORM).flatten().cpu().numpy()] = 0  # without a direction there is nothing to code
+        values[lengths[:, 0] <= ZERO_STATE_NORM] = 0  # without a direction there is nothing to code
         if self.config.unit_states and self.config.mean_length > 0:
-            values *= (lengths / self.config.mean_length).cpu().numpy()
+            values *= lengths / np.float32(self.config.mean_length)
         return RowCodes(ids, values, states.offsets)
 
-    def _strongest(self, rows: torch.Tensor, k: int) -> tuple[Any, Any]:
+    def _strongest(self, rows: StateRows, k: int) -> tuple[Any, Any]:
         # torch's 8-bit product is wrong for states of one column, which are of no use to anyone.
-        fast = rows.device.type == "cpu" and self.config.d_sae >= FIRST_PASS_LATENTS and self.config.d_in > 1
+        many = self.config.d_sae >= FIRST_PASS_LATENTS and self.config.d_in > 1
+        if isinstance(rows, np.ndarray):
+            return self._tiled_first_pass.encode(rows, k) if many else strongest_in_array(self, rows, k)
+        fast = rows.device.type == "cpu" and many
         return self._first_pass.encode(rows, k) if fast else _encode_plainly(self, rows, k)
+
+    def _above(self, rows: StateRows, threshold: float) -> tuple[Any, Any]:
+        if isinstance(rows, np.ndarray):
+            return above_in_array(self, rows, threshold)
+        return _encode_above(self, rows, threshold)
 
     @cached_property
     def _first_pass(self) -> FirstPass:
+        """For tensors: torch makes the product where that is fast and exact."""
+        from lexent.sae.integer_products import int_mm_is_fit
+
+        with_torch = self.live is None and int_mm_is_fit(self.stored_rows.shape[1])
+        return self._made_first_pass(with_torch=True) if with_torch else self._tiled_first_pass
+
+    @cached_property
+    def _tiled_first_pass(self) -> FirstPass:
+        """For arrays: without torch."""
+        return self._made_first_pass(with_torch=False)
+
+    def _made_first_pass(self, *, with_torch: bool) -> FirstPass:
         from lexent.sae.first_pass import FirstPass
 
         biases = {"b_enc": self.b_enc, "b_dec": self.b_dec}
-        return FirstPass(self.stored_rows, scale=self.scale, **biases, live=self.live)
+        return FirstPass(self.stored_rows, scale=self.scale, **biases, live=self.live, with_torch=with_torch)
 
     @cached_property
     def _buckets(self) -> list[SparseAutoencoder]:
@@ -293,6 +313,21 @@ def _dense(rows: NDArray[Any], scale: NDArray[np.float32] | None) -> NDArray[np.
 def _eight_bits(rows: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     scale = np.maximum(np.abs(rows).max(axis=1), 1e-12) / 127
     return np.round(rows / scale[:, None]).astype(np.int8), scale.astype(np.float32)
+
+
+def _float_rows(states: States) -> StateRows:
+    if isinstance(states.values, np.ndarray):
+        return states.values.astype(np.float32, copy=False)
+    return states.values.float()
+
+
+def _divided(rows: StateRows, lengths: NDArray[np.float32]) -> StateRows:
+    """Each row over its length float32[n, 1]."""
+    if isinstance(rows, np.ndarray):
+        return rows / lengths
+    import torch
+
+    return rows / torch.from_numpy(lengths).to(rows.device)
 
 
 def pre_activations(sae: SparseAutoencoder, states: torch.Tensor, step: int) -> Iterator[tuple[slice, torch.Tensor]]:

@@ -37,8 +37,9 @@ from lexent.sae.integer_products import (
 )
 
 if TYPE_CHECKING:
-    import torch
     from numpy.typing import NDArray
+
+    from lexent.types import StateRows
 
 TORCH_ROWS = 128
 """States at a time, of torch's product: their 32-bit products with 32,768 latents fill half of a common L3 cache."""
@@ -46,6 +47,8 @@ ROW_MULTIPLE = 8
 """States are made up to a multiple of this for torch's product."""
 THREAD_ROWS = 192
 """States at a time in one thread, of our own product: all latents are read from memory once for these."""
+FEW_ROWS = 64
+"""Up to so many states, a query's, are coded on the caller's thread: to wait for another costs more than it saves."""
 ROUNDED_ROWS = 8192
 """States that are rounded at a time: small steps would make the threads wait for each other more than work."""
 LATENTS_PER_BLOCK = 64
@@ -59,7 +62,7 @@ MINUS_INFINITY = np.float32(-1e30)
 class _Rounded:
     """States as integers, and how far these are from them."""
 
-    integers: torch.Tensor  # [n, d], to be multiplied by steps
+    integers: NDArray[Any]  # [n, d], to be multiplied by steps
     steps: NDArray[np.float32]  # [n]
     errors: NDArray[np.float32]  # [n], upper bounds of |x - x'|
     slack: NDArray[np.float32]  # [n], upper bounds of the error that does not depend on the norm of a latent
@@ -77,15 +80,16 @@ class FirstPass:
         b_enc: NDArray[np.float32],
         b_dec: NDArray[np.float32],
         live: NDArray[np.int64] | None = None,
+        with_torch: bool | None = None,
     ) -> None:
         """rows: int8[m, d] with a scale each, or float32[m, d], which are rounded for the first pass only.
 
         live: int64[groups, n], the inputs that each group of latents reads; all other weights are 0.
+        with_torch: whether torch makes the product; by default where that is fast and exact.
         """
-        import torch
-
         m, width = rows.shape
-        with_torch = live is None and int_mm_is_fit(width)
+        if with_torch is None:
+            with_torch = live is None and int_mm_is_fit(width)
         inputs = width if live is None else live.shape[1]
         most = (127, 127) if with_torch else limits(inputs, latents=None if scale is None else 127)
         self.most, most_of_rows = most
@@ -101,6 +105,8 @@ class FirstPass:
         self.coarse, self.tiles = None, None
         arranged: Callable[[NDArray[Any], float], NDArray[Any]] = _padded
         if with_torch:
+            import torch
+
             self.coarse = torch.from_numpy(_padded(coarse, 0)).t()
         else:
             self.tiles = LatentTiles(coarse, live)
@@ -108,44 +114,54 @@ class FirstPass:
         self.scale, self.length = arranged(scale, 0), arranged(length, 0)
         self.bias = arranged(b_enc.astype(np.float32), float(MINUS_INFINITY))
         self.rounding, self.bias_error = float(rounding), float(np.abs(b_enc).max(initial=0)) * FLOAT_ERROR
-        self.b_dec = torch.from_numpy(b_dec)
+        self.b_dec = b_dec
 
-    def encode(self, states: torch.Tensor, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def encode(self, states: StateRows, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """ids int32[n, k] and activations float32[n, k], strongest first; places without an active latent hold 0.
 
         The states must be finite: the kernel trusts its bounds.
         """
-        import torch
-
         n = len(states)
         ids, values = np.zeros((n, k), np.int32), np.zeros((n, k), np.float32)
         code = self._code_in_threads if self.coarse is None else self._code_with_torch
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool, torch.inference_mode():
+        threads = _threads(states)
+        with ThreadPoolExecutor(threads) as pool:
             for start in range(0, n, ROUNDED_ROWS):
                 part = slice(start, start + ROUNDED_ROWS)
-                code(self._rounded(states[part]), ids[part], values[part], pool)
+                code(self._rounded(states[part]), ids[part], values[part], pool, threads)
         return ids, values
 
-    def _rounded(self, states: torch.Tensor) -> _Rounded:
+    def _rounded(self, states: StateRows) -> _Rounded:
+        if isinstance(states, np.ndarray):
+            return self._rounded_array(states)
         import torch
 
-        centred = states.float() - self.b_dec
+        centred = states.float() - torch.from_numpy(self.b_dec)
         norms = centred.norm(dim=1)
         steps = centred.abs().amax(dim=1).clamp_min(1e-12) / self.most
         integers = (centred / steps[:, None]).round_().clamp_(-self.most, self.most)
         errors = ((centred - integers * steps[:, None]).norm(dim=1) + norms * FLOAT_ERROR) * 1.0001
         slack = norms * (self.rounding * 1.0001) + self.bias_error
         integers = integers.to(torch.int16 if self.coarse is None else torch.int8)
-        return _Rounded(integers, steps.numpy(), errors.numpy(), slack.numpy(), centred.numpy())
+        return _Rounded(integers.numpy(), steps.numpy(), errors.numpy(), slack.numpy(), centred.numpy())
 
-    def _code_in_threads(self, rounded: _Rounded, ids: Any, values: Any, pool: ThreadPoolExecutor) -> None:
+    def _rounded_array(self, states: NDArray[np.float32]) -> _Rounded:
+        centred = states.astype(np.float32, copy=False) - self.b_dec
+        norms = np.linalg.norm(centred, axis=1)
+        steps = np.maximum(np.abs(centred).max(axis=1, initial=0), np.float32(1e-12)) / np.float32(self.most)
+        integers = np.clip(np.rint(centred / steps[:, None]), -self.most, self.most)
+        missed = np.linalg.norm(centred - integers * steps[:, None], axis=1)
+        errors = (missed + norms * np.float32(FLOAT_ERROR)) * np.float32(1.0001)
+        slack = norms * np.float32(self.rounding * 1.0001) + np.float32(self.bias_error)
+        return _Rounded(integers.astype(np.int16 if self.coarse is None else np.int8), steps, errors, slack, centred)
+
+    def _code_in_threads(
+        self, rounded: _Rounded, ids: Any, values: Any, pool: ThreadPoolExecutor, threads: int
+    ) -> None:
         """Each thread multiplies and refines some states."""
-        import torch
-
         assert self.tiles is not None
-        n, threads, tiles = len(ids), torch.get_num_threads(), self.tiles
+        n, tiles, integers = len(ids), self.tiles, rounded.integers
         step = max(1, min(THREAD_ROWS, -(-n // threads)))
-        integers = rounded.integers.numpy()
 
         def code(first: int) -> None:
             own = slice(first, first + step)
@@ -155,28 +171,41 @@ class FirstPass:
                 self.exact, self.exact_scale, ids[own], values[own],
             )  # fmt: skip
 
-        list(pool.map(code, range(0, n, step)))
+        list((map if threads == 1 else pool.map)(code, range(0, n, step)))
 
-    def _code_with_torch(self, rounded: _Rounded, ids: Any, values: Any, pool: ThreadPoolExecutor) -> None:
+    def _code_with_torch(
+        self, rounded: _Rounded, ids: Any, values: Any, pool: ThreadPoolExecutor, threads: int
+    ) -> None:
         """torch multiplies with all threads; then they refine some states each."""
         import torch
 
         assert self.coarse is not None
         n = len(ids)
         step = min(TORCH_ROWS, -(-n // ROW_MULTIPLE) * ROW_MULTIPLE)  # a query has few states: no more are multiplied
-        buffer = torch.empty(step, len(self.scale), dtype=torch.int32)
+        buffer, integers = torch.empty(step, len(self.scale), dtype=torch.int32), torch.from_numpy(rounded.integers)
         for first in range(0, n, step):
             own = slice(first, first + step)
-            given = rounded.integers[own]
+            given = integers[own]
             if len(given) < step:
                 given = torch.cat([given, given.new_zeros(step - len(given), given.shape[1])])
             products = torch._int_mm(given, self.coarse, out=buffer).numpy()
-            parts = np.array_split(np.arange(len(ids[own])), torch.get_num_threads())
+            parts = np.array_split(np.arange(len(ids[own])), threads)
             refine = partial(
                 _refine, products, rounded.steps[own], rounded.errors[own], rounded.slack[own], rounded.centred[own],
                 self.scale, self.bias, self.length, self.exact, self.exact_scale, ids[own], values[own],
             )  # fmt: skip
             list(pool.map(refine, [part for part in parts if len(part)]))
+
+
+def _threads(states: StateRows) -> int:
+    """One for a query's states in an array; else as many as torch or Numba has."""
+    if isinstance(states, np.ndarray):
+        import numba
+
+        return 1 if len(states) <= FEW_ROWS else int(numba.get_num_threads())
+    import torch
+
+    return torch.get_num_threads()
 
 
 def _padded(array: NDArray[Any], fill: float) -> NDArray[Any]:

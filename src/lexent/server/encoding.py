@@ -8,6 +8,7 @@ threads for every thread that calls it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -88,16 +89,16 @@ class SharedEncoder:
         return States(known, np.array([0, len(known)], np.int64))
 
     def _joined_states(self, texts: Sequence[str], kind: Kind, level: Level, specials: bool) -> States:
-        return _joined(self._states(texts, kind, level, specials))
+        return States.joined(self._states(texts, kind, level, specials))
 
     def _states(self, texts: Sequence[str], kind: Kind, level: Level, specials: bool) -> list[Any]:
-        """The states of each text, as tensors of their own."""
+        """The states of each text, as tensors or arrays of their own."""
         start = perf_counter()
         parts: list[Any] = [None] * len(texts)
         for rows, states in self.encoder.batches(texts, kind=kind, level=level, specials=specials):
             for place, row in enumerate(rows.tolist()):
                 # A copy: a slice would keep the whole batch in memory as long as it is cached.
-                parts[row] = states.values[int(states.offsets[place]) : int(states.offsets[place + 1])].clone()
+                parts[row] = deepcopy(states.rows(place))
         if self._observe is not None and kind == "query":
             self._observe(len(texts), perf_counter() - start)
         return parts
@@ -115,14 +116,16 @@ class SharedLexicon(Lexicon):
         """The k strongest latents of each state, coded in the micro-batching thread."""
 
         def work(given: list[Any]) -> list[Any]:
-            codes = self._plain.codes(_joined([one.values for one in given]), k=k)
+            codes = self._plain.codes(States.joined([one.values for one in given]), k=k)
             ends = codes.offsets
             rows = [slice(int(ends[place]), int(ends[place + 1])) for place in range(len(given))]
             pairs = zip(given, rows, strict=True)
             return [RowCodes(codes.ids[part], codes.values[part], one.offsets) for one, part in pairs]
 
         few = len(states.values) <= MAX_QUERY_STATES
-        found: RowCodes = self._batcher.run(states, work, group=(id(self.sae), k) if few else None, urgent=few)
+        found: RowCodes = self._batcher.run(
+            states, work, group=(id(self.sae), k, type(states.values)) if few else None, urgent=few
+        )
         return found
 
     def whole_codes(self, states: States, *, k: int | None = None) -> RowCodes:
@@ -132,13 +135,6 @@ class SharedLexicon(Lexicon):
     def renamed(self, concepts: Concepts, info: LexiconInfo | None = None) -> Lexicon:
         """The same lexicon with other labels."""
         return SharedLexicon(self._plain.renamed(concepts, info), self._batcher)
-
-
-def _joined(parts: Sequence[Any]) -> States:
-    import torch
-
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-    return States(torch.cat(list(parts)), offsets)
 
 
 def _micro_batches(texts: Sequence[str]) -> Iterator[NDArray[np.int64]]:

@@ -124,6 +124,6 @@ def _vectors(encoder: Encoder, texts: Sequence[str], kind: Kind, device: torch.d
     """float32[n, d]: vectors of length 1."""
     found = torch.zeros(len(texts), encoder.dim, device=device)
     for places, states in finite_batches(encoder, texts, kind=kind, level="pooled"):
-        rows = states.values.to(device).float()
+        rows = states.tensor().to(device).float()
         found[torch.from_numpy(places).to(device)] = torch.nn.functional.normalize(rows, dim=1)
     return found

@@ -84,8 +84,9 @@ class HeldStates:
         alone = ((places, states, None) for places, states in finite_batches(encoder, side.texts, **given))
         for places, states, whole in batches_with_whole(encoder, side.texts, **given) if side.whole else alone:
             kept, counts[places] = _first(states.offsets, side.limit)
-            parts.append(states.values[torch.from_numpy(kept).to(states.values.device)].to(device))
-            pooled += [whole.values.to(device).float()] if whole is not None else []
+            rows = states.tensor()
+            parts.append(rows[torch.from_numpy(kept).to(rows.device)].to(device))
+            pooled += [whole.tensor().to(device).float()] if whole is not None else []
             order.append(places)
         self.rows = torch.cat(parts)
         placed = np.concatenate(order)

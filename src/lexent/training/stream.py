@@ -109,7 +109,7 @@ class StateStream:
         import torch
 
         batches = finite_batches(self.encoder, texts, kind="document", level=self.level)
-        return torch.cat([states.values for _, states in batches])
+        return torch.cat([states.tensor() for _, states in batches])
 
     def from_block(self, first: int) -> Iterator[tuple[int, torch.Tensor]]:
         """The blocks from a number on; the next one is encoded while the caller works on this one."""
@@ -134,7 +134,7 @@ class KeptStates:
         """From the batches of an encoder; n: the number of texts."""
         held, places = [], np.zeros((n, 3), np.int64)
         for number, (rows, states) in enumerate(batches):
-            held.append(states.values)
+            held.append(states.tensor())
             places[rows] = np.stack([np.full(len(rows), number), states.offsets[:-1], states.offsets[1:]], axis=1)
         return KeptStates(held, places)
 

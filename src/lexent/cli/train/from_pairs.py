@@ -125,7 +125,7 @@ def gathered(
         raise InputError(f'"{out}" exists; replace it with --overwrite, or give another name')
     sources = pairs.get("pairs") or [str(path) for path in texts]
     parts = [_read(source, split=pairs.get("split"), sentences=pairs.get("asking", 0), seed=seed) for source in sources]
-    model = load_encoder(encoder)
+    model = load_encoder(encoder, engine="torch")
     keep = None if prepare else out.with_name(out.name + ".training")
     miners = names_of(pairs.get("negatives", "bm25"))
     found = _with_negatives(parts, [] if miners == ["none"] else miners, encoder=model, meter=meter, keep=keep)

@@ -49,7 +49,7 @@ class EncodedCorpus:
         """The token states of a collection, encoded once."""
         advance = counter("token states", kind="document", total=len(collection.documents))
         states = encode(encoder, collection.texts, kind="document", progress=advance)
-        return EncodedCorpus(collection, encoder, States(states.values.cpu(), states.offsets))
+        return EncodedCorpus(collection, encoder, States(states.tensor().cpu(), states.offsets))
 
     def codes(self, lexicon: Lexicon, k: int) -> RowCodes:
         """The k strongest latents of every token, as they are before they get the length 1."""

@@ -77,7 +77,7 @@ def train(
     if not held:
         raise InputError("there is no text to train on; give files with prose: lexent train TEXTS --out DIR")
     config = config or TrainConfig.for_level(level)
-    model = load_encoder(encoder)
+    model = load_encoder(encoder, engine="torch")
     if isinstance(model, ArrayEncoder):
         sentences = 0  # it knows whole texts only
     learned, kept_back = split(held, seed=config.seed) if config.architecture == "batchtopk" else (held, [])

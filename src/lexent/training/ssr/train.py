@@ -60,7 +60,7 @@ def train_ssr(
     held = [text for text in texts if text.strip()]
     if not held:
         raise InputError("there is no text to train on; give files with prose: lexent train TEXTS --out DIR")
-    model = load_encoder(encoder)
+    model = load_encoder(encoder, engine="torch")
     if start is not None:
         start.check(model, level="tokens")
     lessons = with_sentences(held, sentences, seed=config.seed)
@@ -174,4 +174,4 @@ def _saved(learner: Any, folder: Path) -> Encoder:
         learner.save_pretrained(str(beside))
         shutil.rmtree(folder, ignore_errors=True)
         beside.rename(folder)
-    return load_encoder(str(folder))
+    return load_encoder(str(folder), engine="torch")

@@ -49,7 +49,7 @@ def train_uhd(
     held = [text for text in texts if text.strip()]
     if not held:
         raise InputError("there is no text to name concepts on; give files with prose: lexent train TEXTS --out DIR")
-    model: Any = load_encoder(encoder)
+    model: Any = load_encoder(encoder, engine="torch")
     runs = [config]
     if not joint:  # each draws for itself, so that they err apart
         runs = [replace(config, layers=(layer,), seed=config.seed + n) for n, layer in enumerate(config.layers)]

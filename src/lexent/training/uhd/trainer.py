@@ -212,7 +212,8 @@ class WinnerTrainer(PairRun[WinnerProgress]):
     def result(self, *, bits: int = 32) -> tuple[SparseAutoencoder, Copy]:
         """The units of all buckets, and the copy of the encoder that they read."""
         units = joined([exported(bucket, self.config) for bucket in self.buckets])
-        found = fine_tuning.changes(self.learner) if self.config.rank != 0 else {}
+        changes = fine_tuning.changes(self.learner) if self.config.rank != 0 else {}
+        found = {name: tensor.numpy() for name, tensor in changes.items()}
         return units.quantised() if bits == 8 else units, Copy(self.layers, found, self.without)
 
 

@@ -1,0 +1,209 @@
+"""Which engine computes the states of a model: the light one, without torch, or torch.
+
+By itself ("auto") the light engine takes queries and torch takes documents. Where torch is not installed the light
+engine takes both, and torch does where the light one does not know the model. What decides is the kind of a text alone,
+never how many there are: a query has the same states alone and in a batch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from lexent import arguments
+from lexent.encoders.encoder import DEFAULT, Encoder, batches_with_whole
+from lexent.encoders.light import LightEncoder
+from lexent.encoders.model_folder import UnknownModelError
+from lexent.encoders.sentence import SentenceEncoder, embedded_model
+from lexent.errors import InputError, MismatchError, NotFoundError
+from lexent.types import Batches, Kind, Level, Tokens, WholeBatches
+
+if TYPE_CHECKING:
+    import torch
+
+Engine = Literal["auto", "light", "torch"]
+
+VARIABLE = "LEXENT_ENGINE"
+"""The environment variable that names the engine."""
+_FILES = ["*.json", "*/config.json", "model.safetensors"]
+"""What the light engine reads of a repository."""
+
+
+def requested(engine: Engine | None = None) -> Engine:
+    """The engine that was given, else that of the environment variable, else auto."""
+    given = ("engine", engine) if engine is not None else (VARIABLE, os.environ.get(VARIABLE) or "auto")
+    return cast(Engine, arguments.choice(*given, get_args(Engine)))
+
+
+def torch_is_installed() -> bool:
+    """Whether torch and sentence-transformers are there; neither is imported."""
+    return all(find_spec(name) is not None for name in ("torch", "sentence_transformers"))
+
+
+def open_encoder(name: str, *, device: str | None = None, engine: Engine | None = None) -> Encoder:
+    """A model by hub id or folder, with the engine that is requested and can be had."""
+    return chosen(
+        name, lambda: open_light(name), lambda: open_with_torch(name, device=device), device=device, engine=engine
+    )
+
+
+def chosen(
+    name: str,
+    light: Callable[[], Encoder],
+    with_torch: Callable[[], Encoder],
+    *,
+    device: str | None = None,
+    engine: Engine | None = None,
+) -> Encoder:
+    """What `light` or `with_torch` opens, or both in one; `light` raises `UnknownModelError` where it cannot."""
+    choice = requested(engine)
+    if choice == "torch":
+        return with_torch()
+    if choice == "light" and device not in (None, "cpu"):
+        raise InputError(f'the light engine computes on the CPU; given: device "{device}"; take engine="torch"')
+    try:
+        found = light()
+    except UnknownModelError as error:
+        if choice == "auto" and torch_is_installed():
+            opened: Any = with_torch()
+            opened.light_refusal = str(error)
+            return cast(Encoder, opened)
+        remedy = f"unset {VARIABLE}" if torch_is_installed() else "pip install sentence-transformers"
+        reason = f'the light engine does not know the encoder "{name}": {error}'
+        raise InputError(f"{reason}; use torch: {remedy}") from error
+    return TwoEngineEncoder(found, with_torch, device=device) if choice == "auto" and torch_is_installed() else found
+
+
+def open_light(name: str) -> LightEncoder:
+    """With the light engine, or `UnknownModelError`."""
+    return LightEncoder.open(_folder(name), id=name)
+
+
+def open_with_torch(name: str, *, device: str | None = None) -> SentenceEncoder:
+    """With torch, where it is installed; of the files that the light engine would read, where those are there."""
+    if not torch_is_installed():
+        raise NotFoundError(
+            f'the encoder "{name}" needs torch and sentence-transformers here: pip install sentence-transformers'
+        )
+    try:
+        opened = SentenceEncoder.open(name if name == DEFAULT else str(_folder(name)), device=device)
+    except UnknownModelError:  # it is to be downloaded
+        opened = SentenceEncoder.open(name, device=device)
+    opened.id = name
+    return opened
+
+
+def _folder(name: str) -> Path:
+    """Where a model's files are: the embedded default, a local folder, or a snapshot in the cache of the hub."""
+    if name == DEFAULT:
+        return embedded_model()
+    if Path(name).is_dir():
+        return Path(name)
+    if find_spec("huggingface_hub") is None:
+        raise UnknownModelError("there is no folder of that name")
+    from huggingface_hub import snapshot_download
+
+    repository = name if "/" in name else f"sentence-transformers/{name}"
+    try:
+        found = Path(snapshot_download(repository, local_files_only=True))
+        if (found / "modules.json").is_file():  # else it may be a part of the repository
+            return found
+    except (OSError, ValueError):
+        pass
+    if torch_is_installed():  # which downloads it
+        raise UnknownModelError("it is not in the cache of the hub")
+    try:
+        return Path(snapshot_download(repository, allow_patterns=_FILES))
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise NotFoundError(
+            f'cannot load the encoder "{name}": {reason}; give a sentence-transformers id, a local folder, '
+            f'or leave it out for the embedded "{DEFAULT}"'
+        ) from error
+
+
+class TwoEngineEncoder:
+    """Queries by the light engine, documents by torch, which is loaded when the first document comes."""
+
+    def __init__(self, light: Any, with_torch: Callable[[], Any], *, device: str | None = None) -> None:
+        """light: an encoder of the light engine. with_torch: opens the same encoder with torch. device: for that."""
+        self.light, self._open, self._device = light, with_torch, device
+        self.id, self.fingerprint, self.dim = light.id, light.fingerprint, light.dim
+        self.prompts, self.max_tokens = light.prompts, light.max_tokens
+
+    @cached_property
+    def with_torch(self) -> Any:
+        """The same encoder with torch alone."""
+        opened = self._open()
+        if opened.fingerprint != self.fingerprint:
+            raise MismatchError(
+                f'torch and the light engine read the encoder "{self.id}" differently ({opened.fingerprint} and '
+                f"{self.fingerprint}); use torch alone and report this: export {VARIABLE}=torch"
+            )
+        return opened
+
+    @property
+    def model(self) -> Any:
+        """The SentenceTransformer."""
+        return self.with_torch.model
+
+    @property
+    def device(self) -> torch.device:
+        """Where documents are encoded; queries are on the CPU."""
+        import torch
+
+        return torch.device(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    def _of(self, kind: Kind) -> Any:
+        return self.light if kind == "query" else self.with_torch
+
+    def batches(self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> Batches:
+        """States of texts, a batch at a time; see `Encoder.batches`."""
+        found: Batches = self._of(kind).batches(texts, kind=kind, level=level, specials=specials)
+        return found
+
+    def batches_with_whole(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> WholeBatches:
+        """As `batches` for tokens, with the pooled states beside them: one pass for both."""
+        return batches_with_whole(self._of(kind), texts, kind=kind, specials=specials)
+
+    def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
+        """The tokens of texts with their places, which are those of both engines; see `Encoder.tokenize`."""
+        found: list[Tokens] = self.light.tokenize(texts, kind=kind, specials=specials)
+        return found
+
+
+def is_light(encoder: Encoder, *, kind: Kind) -> bool:
+    """Whether the light engine encodes texts of that kind."""
+    if isinstance(encoder, TwoEngineEncoder):
+        return kind == "query"
+    return bool(getattr(encoder, "is_light", False))
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """Which engine encodes queries and documents, and why."""
+
+    queries: str
+    documents: str
+    why: str
+
+
+def report(encoder: Encoder) -> EngineReport | None:
+    """What encodes the texts of an encoder; none for one that is of neither engine."""
+    choice = requested()
+    given = f"{VARIABLE}={choice}"
+    if isinstance(encoder, TwoEngineEncoder):
+        return EngineReport("light", "torch", "the light engine answers sooner, torch is for bulk work")
+    if is_light(encoder, kind="query"):
+        return EngineReport("light", "light", given if torch_is_installed() else "torch is not installed")
+    refusal = getattr(encoder, "light_refusal", None)
+    if refusal is None:
+        return None
+    if refusal:
+        return EngineReport("torch", "torch", f"the light engine does not know this encoder: {refusal}")
+    return EngineReport("torch", "torch", given if choice == "torch" else "it was opened with torch")
