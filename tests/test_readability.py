@@ -16,6 +16,7 @@ from lexent.encoders import Encoder, TinyEncoder
 from lexent.errors import InputError, MismatchError, NotFoundError
 from lexent.evaluation.collections import Collection, write
 from lexent.lexicon.activations import observe
+from lexent.lexicon.evidence import Example, Side
 from lexent.lexicon.forms import FIRST_WORD, FUNCTION, PUNCTUATION, WHOLE_TEXT
 from lexent.pipeline import Pipeline
 from lexent.search.coded_text import WHOLE_TEXT as WHOLE_TEXT_WORD
@@ -272,10 +273,16 @@ def test_detection_by_hand() -> None:
         question = Question("detection", options, right, concepts=(Named(name),))
         return Pair(question, replace(question, concepts=(Named(wrong),)))
 
+    def side(active: str, silent: str) -> Side:
+        return Side((Example(0, active),), (Example(1, silent),))
+
     before = [pair("sleep", "dream", (0, 1)), pair("chess", "bread", (2, 3)), pair("bread", "chess", (2, 3))]
     after = [pair("bread", "chess", (0, 1)), pair("chess comet", "bread", (2, 3)), pair("bread", "chess", (2, 3))]
     judge = WordsJudge([option.text for option in options])
-    found = graded(before, after, judge, form=np.array([False, False, True]))
+    examples = [side("bread", "chess"), side("star", "chess"), side("bread", "chess")]
+    found = graded(before, after, examples, judge, form=np.array([False, False, True]))
+    # By bread and not chess both texts on bread are first; by star and not chess, star is first and chess is last.
+    assert found.by_examples == pytest.approx((1.0 + 0.5) / 2)
     assert found.before.auc == pytest.approx((0.5 + 0.75) / 2)
     assert found.after.auc == pytest.approx(1.0)
     assert found.after.wrong_names == pytest.approx((0.25 + 0.0) / 2)

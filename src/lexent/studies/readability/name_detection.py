@@ -1,7 +1,9 @@
 """Do names tell which held-out texts have their concepts? The lexicon's names beside those from other documents.
 
 The names come from one part of the documents, and the texts from the other. A judge ranks texts with and without a
-concept by how near they are to its name. The control has the name of another concept that is about as frequent.
+concept by how near they are to its name. The control has the name of another concept that is about as frequent. What
+the judge tells by texts of the first part with and without the concept, in the place of a name, says how much there is
+to tell.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import get_args
+from typing import Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +21,13 @@ from lexent.engine import Index
 from lexent.errors import InputError
 from lexent.evaluation.progress import counter
 from lexent.lexicon import Lexicon
-from lexent.lexicon.evidence import Spread, is_held_out
+from lexent.lexicon.evidence import Side as ExampleSide
+from lexent.lexicon.evidence import Spread, gather, is_held_out
 from lexent.nan_safe import mean
 from lexent.pipeline import Pipeline
 from lexent.studies.naming import exam
-from lexent.studies.naming.grades import Judge, credit, interval, paired
-from lexent.studies.naming.questions import Pair
+from lexent.studies.naming.grades import Judge, Likeness, auc, credit, interval, paired
+from lexent.studies.naming.questions import Pair, Question
 from lexent.studies.readability.coded_activations import CodedTokens, activations
 from lexent.types import Document
 
@@ -55,10 +58,16 @@ class Detections:
     after: Detection
     p: float | None
     """Of the difference, by a paired t-test over concepts of topics."""
+    by_examples: float
+    """The mean AUC over concepts of topics, where texts with and without the concept stand in the place of its name."""
+
+
+class NameJudge(Judge, Likeness, Protocol):
+    """Answers questions, and says how alike texts are."""
 
 
 def detections(
-    documents: Sequence[Document], pipeline: Pipeline, judge: Judge, *, concepts: int, seed: int
+    documents: Sequence[Document], pipeline: Pipeline, judge: NameJudge, *, concepts: int, seed: int
 ) -> dict[Spread, Detections]:
     """Test the names of some concepts, by texts from the whole range of their activation and from its top.
 
@@ -78,19 +87,51 @@ def detections(
             exam.prepare(texts, plan, lexicon=lexicon, encoder=encoder, seen=seen).pairs
             for lexicon in (pipeline.lexicon, named)
         )
-        form = np.array([bool(named.concept(int(pair.question.subject)).form) for pair in after], np.bool_)
-        found[spread] = graded(before, after, judge, form=form)
+        tested = [int(pair.question.subject) for pair in after]
+        evidence = gather(
+            seen,
+            texts,
+            concepts=tested,
+            encoder=encoder,
+            level=pipeline.recipe.level,
+            active=plan.examples,
+            silent=plan.examples,
+            spread=spread,
+            seed=seed,
+        )
+        form = np.array([bool(named.concept(concept).form) for concept in tested], np.bool_)
+        found[spread] = graded(before, after, [one.naming for one in evidence], judge, form=form)
     return found
 
 
-def graded(before: Sequence[Pair], after: Sequence[Pair], judge: Judge, *, form: NDArray[np.bool_]) -> Detections:
-    """Questions about the same concepts under both names, answered. form: which concepts are of form."""
+def graded(
+    before: Sequence[Pair],
+    after: Sequence[Pair],
+    examples: Sequence[ExampleSide],
+    judge: NameJudge,
+    *,
+    form: NDArray[np.bool_],
+) -> Detections:
+    """Questions about the same concepts under both names, answered; and by examples in the place of names.
+
+    form: which concepts are of form.
+    """
     asked = [question for pair in (*before, *after) for question in (pair.question, pair.control)]
     answers = judge.judge(asked)
     credits = np.array([credit(question, answer) for question, answer in zip(asked, answers, strict=True)])
     old, new = credits.reshape(2, len(before), 2)
     p = paired(new[~form, 0], old[~form, 0])
-    return Detections(_detection(old, form), _detection(new, form), p)
+    topics = [place for place, is_form in enumerate(form.tolist()) if not is_form]
+    by_examples = [_by_examples(after[place].question, examples[place], judge) for place in topics]
+    return Detections(_detection(old, form), _detection(new, form), p, mean(by_examples))
+
+
+def _by_examples(question: Question, examples: ExampleSide, judge: Likeness) -> float:
+    """The AUC of being more alike to texts with the concept than to texts without it."""
+    options = [option.text for option in question.options]
+    near = judge.alike([one.text for one in examples.active], options).mean(axis=0)
+    far = judge.alike([one.text for one in examples.silent], options).mean(axis=0)
+    return auc(near - far, question.right)
 
 
 def _detection(credits: NDArray[np.float64], form: NDArray[np.bool_]) -> Detection:

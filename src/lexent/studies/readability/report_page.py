@@ -55,6 +55,7 @@ def _measures(report: ReadabilityReport) -> Table:
         rows += [
             (f"AUC of names on {TESTED[spread]}", *(_interval(one.auc, one.low, one.high) for one in tested)),
             (f"AUC of names on {TESTED[spread]}, wrong names", *(shown(one.wrong_names, ".3f") for one in tested)),
+            (f"AUC of examples on {TESTED[spread]}", *[shown(found.by_examples, ".3f")] * len(tested)),
         ]
         notes.append(f"AUC on {TESTED[spread]}: {_concepts(found.after)}, p {p_text(found.p)}")
     if report.close is not None:
