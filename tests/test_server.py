@@ -479,6 +479,23 @@ def test_what_another_process_changes_shows_without_a_restart(living: httpx.Clie
     assert 'lexent_refreshes_total{index="own"} 1.0' in living.get("/metrics").text
 
 
+def test_names_that_another_process_makes_anew_show_without_a_restart(living: httpx.Client, tmp_path: Path) -> None:
+    base = "/v1/indexes/own/concepts"
+    before = {one["id"]: one["label"] for one in living.get(base, params={"limit": 500}).json()["concepts"]}
+    with Index.open(tmp_path / "own.lexent", encoder=TinyEncoder(), lexicon=small.lexicon()) as other:
+        other.add([Document(id=f"w{place}", text="zebra zebra stripes yeast") for place in range(30)])
+        assert other.name_concepts() > 0
+        concept = next(one for one in other.lexicon.concepts if one.label != before[one.id])
+        words = [(word, count) for word, _, count in other.lexicon.concepts.raised_here(concept.id)]
+    end = monotonic() + 10
+    while living.get(f"{base}/{concept.id}").json()["label"] != concept.label:
+        assert monotonic() < end
+        sleep(0.05)
+    shown = living.get(f"{base}/{concept.id}").json()
+    assert before[concept.id] in (*shown["former"], shown["plain"])
+    assert [(one["word"], one["count"]) for one in shown["raised_here"]] == words
+
+
 def test_reads_go_on_while_documents_are_added(living: httpx.Client) -> None:
     from concurrent.futures import ThreadPoolExecutor
 

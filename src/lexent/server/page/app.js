@@ -111,7 +111,7 @@ function follow(event) {
   main.focus({ preventScroll: true });
 }
 
-const HELP = "/ goes to the search box. Tab goes from card to card, the left and right arrows from part to part of a bar, Enter opens a concept. On a slider, arrows change it and Home turns the concept off.";
+const HELP = "/ goes to the search box. Tab goes from card to card, the left and right arrows from part to part of a bar, Enter opens a part to its concepts. On a slider, arrows change it and Home turns off what it stands for.";
 
 function keys(event) {
   if (event.target.matches("input:not([type=range]), textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;

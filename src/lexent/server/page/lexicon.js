@@ -57,7 +57,7 @@ function drawTable(place, site, found, state, change) {
   const head = SORTS.map(([sort, words]) => h("th", { scope: "col", "aria-sort": sort && sort === state.sort && !state.find ? (sort === "id" || sort === "label" ? "ascending" : "descending") : null, class: sort === "frequency" || sort === "documents" ? "right" : "" },
     sort && !state.find ? h("button", { type: "button", class: "sort", onclick: () => change({ sort, page: 1 }) }, words, sort === state.sort ? (sort === "id" || sort === "label" ? " ↑" : " ↓") : "") : words));
   const rows = found.concepts.map((one) => h("tr", {}, h("td", { class: "number soft" }, `#${one.id}`),
-    h("th", { scope: "row" }, h("a", { href: site.link({ screen: "concept", id: String(one.id) }) }, one.label), one.source === "user" && h("span", { class: "tag" }, "yours")),
+    h("th", { scope: "row" }, h("a", { href: site.link({ screen: "concept", id: String(one.id) }) }, one.label), one.source === "user" && h("span", { class: "tag" }, "yours"), one.form && h("span", { class: "tag", title: one.form }, "form")),
     h("td", {}, one.category), h("td", { class: "number right" }, one.frequency ? percent(one.frequency) : ""), h("td", { class: "number right" }, whole(one.documents))));
   const turn = (page, words) => h("button", { class: "button", type: "button", disabled: page < 1 || page > last, onclick: () => change({ page }) }, words);
   fill(place, h("div", { class: "scroll card", tabindex: "0", role: "region", "aria-label": "Concepts" }, h("table", { class: "table" }, h("caption", { class: "unseen" }, "Concepts"), h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows))),
