@@ -36,8 +36,8 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, s
 
 def lines(text: str) -> list[tuple[str, float]]:
     """Hits and concepts in their order, each with its number: a score, or what the concept adds."""
-    hits = [(key, float(score)) for score, key in re.findall(r"^ +\d+ +([\d.]+)  (n\d) ", text, re.MULTILINE)]
-    concepts = re.findall(r"█ +([+-]?[\d.]+)  (#\d+) ", text)
+    hits = [(key, float(score)) for score, key in re.findall(r"^ +\d+ +([\d.]+)  strength [\d.]+  (n\d) ", text, re.MULTILINE)]
+    concepts = re.findall(r"█ +([+-]?[\d.]+)  (#\d+|[a-z]+)", text)
     return hits + [(key, float(value)) for value, key in concepts]
 
 
