@@ -36,7 +36,8 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, s
 
 def lines(text: str) -> list[tuple[str, float]]:
     """Hits and concepts in their order, each with its number: a score, or what the concept adds."""
-    hits = [(key, float(score)) for score, key in re.findall(r"^ +\d+ +([\d.]+)  strength [\d.]+  (n\d) ", text, re.MULTILINE)]
+    found = re.findall(r"^ +\d+ +([\d.]+)  strength [\d.]+  (n\d) ", text, re.MULTILINE)
+    hits = [(key, float(score)) for score, key in found]
     concepts = re.findall(r"█ +([+-]?[\d.]+)  (#\d+|[a-z]+)", text)
     return hits + [(key, float(value)) for value, key in concepts]
 
@@ -46,6 +47,7 @@ def test_every_command_runs(printed: tuple[Path, dict[str, str]]) -> None:
     assert [line.split()[0] for line in found] == [
         "doctor",
         "index",
+        "search",
         "search",
         "search",
         "explain",

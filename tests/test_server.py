@@ -152,6 +152,16 @@ def test_a_groups_name_steers_all_its_concepts(client: httpx.Client) -> None:
                 assert weights.get(one["concepts"], 0.0) == pytest.approx(wanted_weight, rel=1e-5)
 
 
+def test_every_concept_of_a_long_query_can_be_steered(client: httpx.Client) -> None:
+    steer = {f"#{one}": 2 for one in range(96)} | {str(one): 0.5 for one in range(96)}  # more than a hundred names
+    hits = ask(client, "search", query=QUERY, steer=steer)["hits"]
+    assert all(len(hit["groups"]) > 0 for hit in hits)
+    is_problem(
+        client.post("/v1/indexes/docs/search", json={"query": "a", "steer": dict.fromkeys(map(str, range(1001)), 1)}),
+        422,
+    )
+
+
 def frozen(group: dict[str, Any]) -> dict[str, Any]:
     return {**group, "concepts": tuple(group["concepts"])}
 
