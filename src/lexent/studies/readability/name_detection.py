@@ -31,6 +31,9 @@ from lexent.studies.naming.questions import Pair, Question
 from lexent.studies.readability.coded_activations import CodedTokens, activations
 from lexent.types import Document
 
+CONCEPTS_BY_EXAMPLES = 50
+"""Concepts that the judge is also shown examples of: it reads forty for each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Detection:
@@ -59,11 +62,14 @@ class Detections:
     p: float | None
     """Of the difference, by a paired t-test over concepts of topics."""
     by_examples: float
-    """The mean AUC over concepts of topics, where texts with and without the concept stand in the place of its name."""
+    """The mean AUC where texts with and without the concept stand in the place of its name; over some of the topics."""
 
 
 class NameJudge(Judge, Likeness, Protocol):
     """Answers questions, and says how alike texts are."""
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Told texts before they are compared."""
 
 
 def detections(
@@ -121,7 +127,8 @@ def graded(
     credits = np.array([credit(question, answer) for question, answer in zip(asked, answers, strict=True)])
     old, new = credits.reshape(2, len(before), 2)
     p = paired(new[~form, 0], old[~form, 0])
-    topics = [place for place, is_form in enumerate(form.tolist()) if not is_form]
+    topics = [place for place, is_form in enumerate(form.tolist()) if not is_form][:CONCEPTS_BY_EXAMPLES]
+    judge.prepare([one.text for place in topics for one in (*examples[place].active, *examples[place].silent)])
     by_examples = [_by_examples(after[place].question, examples[place], judge) for place in topics]
     return Detections(_detection(old, form), _detection(new, form), p, mean(by_examples))
 

@@ -55,7 +55,7 @@ class Plan:
     """Queries that are drawn."""
     hits: int = 3
     """Hits of each query that are explained."""
-    concepts: int = 200
+    concepts: int = 100
     """Concepts whose names are tested."""
     show: int = 0
     """Queries whose first hit is printed, before and after."""
