@@ -166,7 +166,6 @@ def opened(place: Path) -> TokenStates:
 
 
 def _encode(encoder: Any, texts: Sequence[str], kind: Any, place: Path) -> None:
-    import torch
 
     place.mkdir(parents=True, exist_ok=True)
     note = place / "done.json"
@@ -186,11 +185,12 @@ def _encode(encoder: Any, texts: Sequence[str], kind: Any, place: Path) -> None:
     for start in range(first, len(texts), CHUNK):
         stop = min(start + CHUNK, len(texts))
         for rows, states in encoder.batches(texts[start:stop], kind=kind):
-            norms = states.values.float().norm(dim=1)
-            units = (states.values.float() / norms[:, None]).to(torch.float16).numpy()
+            vectors = states.numpy()
+            norms = np.linalg.norm(vectors, axis=1)
+            units = (vectors / norms[:, None]).astype(np.float16)
             for row, begin, end in zip(rows, states.offsets, states.offsets[1:], strict=False):
                 target = slice(offsets[start + row], offsets[start + row + 1])
-                values[target], lengths[target] = units[begin:end], norms[begin:end].numpy()
+                values[target], lengths[target] = units[begin:end], norms[begin:end]
         values.flush()
         lengths.flush()
         _note(note, {"texts": stop, "of": len(texts)})

@@ -114,7 +114,7 @@ def test_query_that_is_not_utf8(place: Path) -> None:
 
 def test_unknown_concept_suggests_the_nearest(place: Path) -> None:
     index = place / "docs.lexent"
-    line = fails("search", index, "dough", "--boost", "concpt=2", code=3, says='no concept named "concpt"')
+    line = fails("search", index, "dough", "--boost", "telescpe=2", code=3, says='no concept named "telescpe"')
     assert "did you mean #" in line
     assert "lexent concepts find" in line
     fails("search", index, "dough", "--drop", "#5000", code=3, says="no concept #5000")

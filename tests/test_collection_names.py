@@ -184,6 +184,5 @@ def test_a_topic_with_many_function_words_is_a_topic() -> None:
 
 
 def test_parts_of_identifiers_are_words() -> None:
-    assert WORD.findall("shutil.rmtree of dir_fd, well-known 3.5 U.S. e.g. don't") == [
-        "shutil", "rmtree", "of", "dir", "fd", "well-known", "3.5", "U.S", "e.g", "don't",
-    ]  # fmt: skip
+    found = WORD.findall("shutil.rmtree of dir_fd, well-known 3.5 don't")
+    assert found == ["shutil", "rmtree", "of", "dir", "fd", "well-known", "3.5", "don't"]

@@ -294,7 +294,7 @@ def test_the_page_of_the_index_lists_its_files(tmp_path: Path) -> None:
         real |= {path.name for path in folder.rglob("*") if path.is_file()}
     text = (ROOT / "docs/index.md").read_text()
     tree = next(block.text for block in markdown.split(text)[0] if "manifest.json" in block.text)
-    listed = set(re.findall(r"(?<![\w/])([\w*-]+\.(?:json|lock|sqlite|npy))", tree))
+    listed = set(re.findall(r"(?<![\w/])([\w*-]+\.(?:json|lock|sqlite|npy|npz))", tree))
     arrays = re.findall(r"^\| (`[a-z`, ]+) \| .*\| [\d (].*\|$", text, re.MULTILINE)
     of_tokens = {name for row in arrays for name in re.findall(r"`(\w+)`", row)}
     listed = listed - {"tokens-*.npy"} | {f"tokens-{name}.npy" for name in of_tokens}

@@ -1,4 +1,4 @@
-"""Features of the processor that Numba compiles kernels for."""
+"""What Numba compiles kernels for: features of the processor, and threads."""
 
 from __future__ import annotations
 
@@ -9,3 +9,8 @@ _GIVEN: str | None = getattr(config, "CPU_FEATURES", None)
 _FOUND: str = get_host_cpu_features() if _GIVEN is None else _GIVEN  # type: ignore[no-untyped-call]
 CPU_FEATURES = frozenset(_FOUND.split(","))
 """The features, as LLVM writes them: +bmi2, -avx512vbmi2, and so on. NUMBA_CPU_FEATURES overrides the detection."""
+
+
+def kernel_threads() -> int:
+    """Threads that compiled code may use (NUMBA_NUM_THREADS). `numba.get_num_threads` would start them."""
+    return int(config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]

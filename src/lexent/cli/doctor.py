@@ -170,11 +170,10 @@ def _bfloat16() -> Check:
 
 
 def _threads() -> Check:
-    import numba
-
+    from lexent import cpu
     from lexent.encoders.engines import torch_is_installed
 
-    counts = f"{numba.get_num_threads()} for the light engine, {os.cpu_count()} cores"
+    counts = f"{cpu.kernel_threads()} for the light engine, {os.cpu_count()} cores"
     if torch_is_installed():
         import torch
 

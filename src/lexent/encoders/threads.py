@@ -61,9 +61,9 @@ def in_order(work: Callable[[Given], Made], items: Sequence[Given]) -> Iterator[
 
     A single item is done in the caller's thread.
     """
-    import numba
+    from lexent import cpu
 
-    threads = min(len(items), int(numba.get_num_threads()))
+    threads = min(len(items), cpu.kernel_threads())
     if threads <= 1:
         yield from map(work, items)
         return

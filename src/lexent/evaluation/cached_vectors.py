@@ -136,12 +136,10 @@ def _states(
             yield rows, states
             advance(len(rows))
         return
-    import torch
-
     values = pooled_states(encoder, texts, kind=kind)
     for start in range(0, len(values), STATES_PER_STEP):
         part = values[start : start + STATES_PER_STEP]
-        yield np.arange(start, start + len(part)), States(torch.from_numpy(part), np.arange(len(part) + 1))
+        yield np.arange(start, start + len(part)), States(part, np.arange(len(part) + 1))
 
 
 def _key(texts: Sequence[str], pipeline: Pipeline, *, kind: Kind) -> str:

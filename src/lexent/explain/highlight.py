@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexent.explain.alignment import AlignedText
-from lexent.search.coded_text import code_texts
 from lexent.types import TokenShare
 
 if TYPE_CHECKING:
@@ -30,9 +29,8 @@ def highlights(hits: Sequence[Hit]) -> list[tuple[TokenShare, ...]]:
         return [() for _ in hits]
     if index.recipe.match == "maxsim":
         return [AlignedText.of(index, hit.query, hit.position).shares() for hit in hits]
-    texts = [document.content for document in index.reader.at([hit.position for hit in hits])]
     found = []
-    for hit, text in zip(hits, code_texts(index.pipeline, texts, kind="document"), strict=True):
+    for hit, text in zip(hits, index.coded_documents([hit.position for hit in hits]), strict=True):
         heat = np.zeros(len(text.ids))
         for part in hit.explain().contributions:
             activations = text.activations(part.concept)

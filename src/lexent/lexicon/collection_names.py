@@ -126,9 +126,8 @@ class CollectionNames:
         for concept, (label, form) in self.labels.items():
             if 0 <= concept < len(concepts):
                 own = concepts[concept]
-                if label != own.label or form != own.form:
-                    source, plain = own.source or DOCUMENTS, own.plain or own.label
-                    concepts[concept] = replace(own, label=label, form=form, source=source, plain=plain)
+                if not own.source and (label != own.label or form != own.form):  # a language model's name stays
+                    concepts[concept] = replace(own, label=label, form=form, source=DOCUMENTS, plain=own.label)
         named = Concepts(concepts, former=self.former, here=self.words.of)
         named.options = lexicon.concepts.options
         return lexicon.renamed(named)

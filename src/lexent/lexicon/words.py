@@ -8,9 +8,7 @@ import numpy as np
 
 from lexent.types import Tokens
 
-WORD = re.compile(
-    r"[^\W_]+(?:['’-][^\W_]+|(?<=\d)\.(?=\d)[^\W_]+|(?<![^\W_]{2})\.[^\W_](?![^\W_]))*"  # well-known, 3.5, U.S
-)
+WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_]+(?:['’-][^\W_]+)*")
 """Words with their hyphens; of names with dots and underscores, such as os.path, each part is a word."""
 
 

@@ -200,9 +200,9 @@ class FirstPass:
 def _threads(states: StateRows) -> int:
     """One for a query's states in an array; else as many as torch or Numba has."""
     if isinstance(states, np.ndarray):
-        import numba
+        from lexent import cpu
 
-        return 1 if len(states) <= FEW_ROWS else int(numba.get_num_threads())
+        return 1 if len(states) <= FEW_ROWS else cpu.kernel_threads()
     import torch
 
     return torch.get_num_threads()
