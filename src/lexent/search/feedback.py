@@ -241,7 +241,10 @@ def _gains(
         idf = np.where(factors > 0, factors, np.inf)
         own, whole = (query / idf).sum(), np.abs(model / idf).sum()
         weight = weight / (1 - weight)
-    return model * (weight * own / whole) if whole > 0 else model
+    if not whole > 0:
+        return model
+    gains: NDArray[np.float64] = model / whole * (weight * own)  # in this order: the inverse of whole may overflow
+    return gains
 
 
 def _strongest(

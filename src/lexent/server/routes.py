@@ -37,6 +37,7 @@ STATUSES = {
     401: "A key is needed.",
     403: "The key, or the server, does not allow it.",
     404: "No such index, document or concept.",
+    409: "The settings do not fit the index, or it was built anew with other parts.",
     413: "The body is too large.",
     422: "Something of the request cannot be used.",
     429: "Too much at once; Retry-After says when to try again.",
@@ -44,7 +45,6 @@ STATUSES = {
     504: "It took too long.",
 }
 WRITE_STATUSES = {
-    409: "The index was built anew with other parts.",
     423: "Another process is writing.",
     507: "The disk is full.",
 }
