@@ -1,8 +1,12 @@
-"""The images of docs/serve.md, taken of a running server that has an index of each name in INDEXES.
+"""The images of docs/serve.md, taken of a running server of two indexes of Python's own documentation.
 
-    lexent index ../shared/data/scifact --out scifact.lexent --with dense,lexical
-    lexent index FEW_DOCUMENTS --out tokens.lexent --recipe ssr
-    lexent serve scifact.lexent tokens.lexent
+    from lexent.demo.docstrings import collect
+    entries = collect()
+    some = [one for one in entries if any(word in one.content.lower() for word in ("compress", "archive", "zip"))]
+    lexent.index(entries, out="python.lexent", extras=["dense", "lexical"])
+    lexent.index(some, out="tokens.lexent", recipe="ssr")
+
+    lexent serve python.lexent tokens.lexent
     python docs/_site/screenshots.py http://127.0.0.1:7777
 
 Needs Playwright and Chromium, as the tests of the page do (tests/browser.py).
@@ -20,10 +24,9 @@ sys.path.insert(0, str(IMAGES.parents[1] / "tests"))
 
 from browser import Tab, browsing  # noqa: E402
 
-INDEXES = ("scifact", "tokens")
-QUERY = "do statins prevent dementia"
-STEERED = "dementia"
-"""The first word of the group that is turned up."""
+QUERY = "read a compressed file"
+STEERED_QUERY, STEERED = "delete a folder", "directory"
+"""A query, and the first word of its group that is turned up."""
 WIDE, PHONE = {"width": 1180, "height": 860}, {"width": 390, "height": 844}
 
 
@@ -70,7 +73,12 @@ def strongest(page: Any) -> None:
 SEARCH = f"/search?q={QUERY}"
 SHOTS: dict[str, tuple[str, str, dict[str, Any], Callable[[Any], None] | None]] = {
     "search": (SEARCH, ".hit mark", {"viewport": WIDE}, opened),
-    "steered": (SEARCH, ".hit mark", {"viewport": {**WIDE, "height": 700}, "color_scheme": "dark"}, steered),
+    "steered": (
+        f"/search?q={STEERED_QUERY}",
+        ".hit mark",
+        {"viewport": {**WIDE, "height": 700}, "color_scheme": "dark"},
+        steered,
+    ),
     "compare": (f"/compare?q={QUERY}", ".ranking li", {"viewport": WIDE}, None),
     "concept": (SEARCH, ".hit mark", {"viewport": WIDE}, strongest),
     "document": (SEARCH, ".hit mark", {"viewport": WIDE}, fourth),
