@@ -27,7 +27,8 @@ from browser import Tab, browsing  # noqa: E402
 QUERY = "read a compressed file"
 STEERED_QUERY, STEERED = "delete a folder", "directory"
 """A query, and the first word of its group that is turned up."""
-WIDE, PHONE = {"width": 1180, "height": 860}, {"width": 390, "height": 844}
+WIDE, LOW = {"width": 1180, "height": 860}, {"width": 1180, "height": 700}
+PHONE = {"width": 390, "height": 844}
 
 
 def rested(page: Any) -> None:
@@ -54,7 +55,7 @@ def steered(page: Any) -> None:
 
 def one_token(page: Any) -> None:
     """A token of the query, and what it found."""
-    page.locator(".align-box button").nth(2).hover()
+    page.locator(".align-box button").nth(3).hover()
 
 
 def fourth(page: Any) -> None:
@@ -76,14 +77,14 @@ SHOTS: dict[str, tuple[str, str, dict[str, Any], Callable[[Any], None] | None]] 
     "steered": (
         f"/search?q={STEERED_QUERY}",
         ".hit mark",
-        {"viewport": {**WIDE, "height": 700}, "color_scheme": "dark"},
+        {"viewport": LOW, "color_scheme": "dark"},
         steered,
     ),
     "compare": (f"/compare?q={QUERY}", ".ranking li", {"viewport": WIDE}, None),
     "concept": (SEARCH, ".hit mark", {"viewport": WIDE}, strongest),
     "document": (SEARCH, ".hit mark", {"viewport": WIDE}, fourth),
     "lexicon": ("/lexicon", ".table tbody tr", {"viewport": WIDE}, None),
-    "tokens": (f"{SEARCH}&index=tokens", ".align-box button", {"viewport": {**WIDE, "height": 700}}, one_token),
+    "tokens": (f"{SEARCH}&index=tokens", ".align-box button", {"viewport": LOW}, one_token),
     "phone": (SEARCH, ".hit mark", {"viewport": PHONE, "has_touch": True}, None),
 }
 
