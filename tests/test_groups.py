@@ -159,6 +159,15 @@ def test_steering_moves_all_members_and_no_boundaries(planted: Index) -> None:
     assert not {concept.id for concept in off.concepts} & set(group.concepts)
 
 
+def test_a_group_that_is_off_does_not_come_back_by_feedback(indexes: dict[str, Index]) -> None:
+    index = indexes["latent-terms"]
+    group = max(index.search("yeast dough").groups, key=lambda group: len(group.concepts))
+    assert len(group.concepts) > 1
+    learned = index.search("yeast dough", steer={group.head: 0}, feedback=8)
+    assert learned.added
+    assert not {concept.id for concept in learned.concepts} & set(group.concepts)
+
+
 def test_a_line_is_called_by_words_of_the_document(planted: Index) -> None:
     for hit in planted.search("telescope bishop yeast", k=20):
         text = TextWords(f"{hit.title} {hit.text}")

@@ -362,7 +362,9 @@ class Searcher:
         """The queries after feedback, and what changed. A concept that was steered to 0 does not come back."""
         every = range(self.document_scorer.size)
         off = [name for name, factor in (steer or {}).items() if factor == 0]
-        blocked = {concept for name in off for concept in steering.targets(name, every, lexicon=self.lexicon)}
+        groups = self._plain_groups(queries[0].text) if off and len(queries) == 1 else None
+        meant = (steering.targets(name, every, lexicon=self.lexicon, groups=groups) for name in off)
+        blocked = {concept for concepts in meant for concept in concepts}
         found = expansions(
             self.document_scorer,
             self._vectors(queries),
