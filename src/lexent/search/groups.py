@@ -123,8 +123,14 @@ class QueryGroups:
             for word, share in self.words.get(concept, {}).items():
                 counts[word] = counts.get(word, 0.0) + abs(values[concept]) * share
         ranked = sorted(counts, key=lambda word: (-counts[word], word))
-        here = [(counts[word], form) for word in ranked if (form := text.form(word))]
-        strong = [form for value, form in here if value >= MIN_LINE_SHARE * here[0][0]]
+        strong, least = list[str](), 0.0
+        for word in ranked:
+            if counts[word] < least:
+                break
+            form = text.form(word)
+            if form:
+                least = least or MIN_LINE_SHARE * counts[word]
+                strong.append(form)
         return SEPARATOR.join(_different([group.head, *strong]) or [group.label])
 
     @property
