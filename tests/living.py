@@ -40,9 +40,9 @@ def opened(path: Path, **settings: Any) -> Index:
 def ids(index: Index) -> list[str]:
     """The ids of all documents, in the order of the index."""
     view = index.documents
-    pairs = zip(view.document_stores, view.tombstones, strict=True)
-    gone = [np.zeros(len(store), bool) if one is None else one.mask for store, one in pairs]
-    return view.ids(np.flatnonzero(~np.concatenate([np.zeros(0, bool), *gone])).tolist())
+    pairs = zip(view.runs, view.tombstones, strict=True)
+    gone = [np.zeros(runs.starts[-1], bool) if one is None else one.mask for runs, one in pairs]
+    return list(dict.fromkeys(view.ids(np.flatnonzero(~np.concatenate([np.zeros(0, bool), *gone])).tolist())))
 
 
 def state(index: Index) -> dict[str, Any]:
@@ -143,7 +143,8 @@ def apply(index: Index, change: list[Any]) -> None:
 
 
 def some_document(chance: random.Random, id: str) -> dict[str, Any]:
-    text = " ".join(chance.choices(WORDS, k=chance.randrange(12)))
+    size = chance.randrange(12) if chance.random() < 0.8 else 200 + chance.randrange(600)  # then of several passages
+    text = " ".join(chance.choices([*WORDS, "king."], k=size))
     return {"id": id, "text": text, "title": chance.choice(["", "stars"]), "metadata": {"n": chance.randrange(30)}}
 
 

@@ -135,7 +135,8 @@ def test_search_json_has_the_agreed_form(place: Path) -> None:
     assert all(set(concept) == {"id", "label", "weight"} for concept in found["concepts"])
     assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
     for hit in found["hits"]:
-        shown = ["rank", "id", "score", "title", "text", "metadata", "strength", "groups", "contributions", "rest"]
+        shown = ["rank", "id", "score", "title", "text", "metadata", "strength", "passages"]
+        shown += ["groups", "contributions", "rest"]
         assert list(hit) == shown
         assert sum(group["value"] for group in hit["groups"]) == pytest.approx(hit["score"], abs=1e-5)
         for part in hit["contributions"]:
@@ -199,13 +200,12 @@ def test_words_of_a_hit_are_highlighted_and_share_its_score(place: Path) -> None
 
 
 def test_snippet_is_cut_around_the_strongest_words() -> None:
-    from types import SimpleNamespace
-
     from lexent.cli.snippet import snippet
+    from lexent.search.results import RankedDocument
     from lexent.types import TokenShare
 
     text = "filler word " * 100 + "the needle is here " + "filler word " * 100
-    hit: Any = SimpleNamespace(title="A title", text=text)
+    hit: Any = RankedDocument(1, "d", 1.0, "A title", text, {})
     start = len("A title ") + text.index("needle")
     shown = snippet(hit, (TokenShare("needle", start, start + 6, 1.0),), 50)
     assert "the needle is here" in shown.plain

@@ -65,7 +65,8 @@ def test_the_json_form(index: Index) -> None:
     assert list(found) == ["query", "approximate", "groups", "concepts", "added", "hits"]
     assert list(found["groups"][0]) == ["label", "weight", "concepts", "form"]
     assert list(found["concepts"][0]) == ["id", "label", "weight"]
-    shown = ["rank", "id", "score", "title", "text", "metadata", "strength", "groups", "contributions", "rest"]
+    shown = ["rank", "id", "score", "title", "text", "metadata", "strength", "passages"]
+    shown += ["groups", "contributions", "rest"]
     assert list(found["hits"][0]) == shown
     assert list(found["hits"][0]["groups"][0]) == ["label", "value", "concepts", "form"]
     assert list(found["hits"][0]["contributions"][0]) == ["concept", "label", "query", "document", "value"]

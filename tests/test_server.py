@@ -168,7 +168,7 @@ def frozen(group: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_search_without_explanation_has_none(client: httpx.Client) -> None:
     hit = ask(client, "search", query=QUERY, explain=False)["hits"][0]
-    assert set(hit) == {"rank", "id", "score", "strength", "title", "text", "metadata"}
+    assert set(hit) == {"rank", "id", "score", "strength", "title", "text", "metadata", "passages"}
     assert 0 < hit["strength"] <= 1
     assert hit["metadata"]["n"] >= 0
 

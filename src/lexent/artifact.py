@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FORMAT_VERSION = 9
+FORMAT_VERSION = 10
 """The newest form of artefact that this version writes and reads."""
 
 MANIFEST = "manifest.json"

@@ -14,11 +14,10 @@ from lexent.errors import InputError
 from lexent.explain.explainer import EXPLAINER
 from lexent.explain.ranking import RankExplanation, why
 from lexent.indexing import builder
-from lexent.indexing.forward.stores import EncodedDocuments
 from lexent.indexing.index_models import IndexModels
 from lexent.indexing.manifest import Manifest, verify
 from lexent.indexing.reader import IndexReader
-from lexent.indexing.writer import Writer
+from lexent.indexing.writer import EncodedDocuments, Writer
 from lexent.models import EncoderLike, LexiconLike
 from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
@@ -26,7 +25,7 @@ from lexent.search import fused, steering
 from lexent.search.feedback import Feedback, Learning
 from lexent.search.fused import FusedResults
 from lexent.search.fusion import Method
-from lexent.search.modes import Mode
+from lexent.search.modes import Mode, Unit
 from lexent.search.query import Query
 from lexent.search.results import DenseHit, QueryConcept, Results
 from lexent.search.searcher import Searcher, Settings, Where
@@ -154,9 +153,11 @@ class Index:
         feedback: Feedback | int | None = None,
         like: str | Sequence[str] = (),
         unlike: str | Sequence[str] = (),
+        unit: Unit = "document",
     ) -> Results:
         """The k best documents for a query, or all that share a concept with it where those are fewer.
 
+        A document has the score of its best passage. unit: "passage" gives passages, of which several may be of one.
         steer: factors by concept; see `lexent.search.steering`. filter: only documents whose metadata match, for
         example {"year": {"gte": 2019}, "lang": "en"}. idf_of_subset: concepts count by how rare they are among those.
         mode: for recipes that match tokens (ssr), "exact", or "fast": candidates first, approximate (a `Fast` has its
@@ -166,7 +167,14 @@ class Index:
         """
         learning = Learning.of(feedback, like=like, unlike=unlike)
         return self.searcher.search_many(
-            [query], k=k, steer=steer, where=filter, idf_of_subset=idf_of_subset, mode=mode, learning=learning
+            [query],
+            k=k,
+            steer=steer,
+            where=filter,
+            idf_of_subset=idf_of_subset,
+            mode=mode,
+            learning=learning,
+            unit=unit,
         )[0]
 
     def search_fused(
@@ -204,12 +212,13 @@ class Index:
         idf_of_subset: bool = False,
         mode: Mode = None,
         feedback: Feedback | int | None = None,
+        unit: Unit = "document",
     ) -> list[Results]:
         """The results of several queries, encoded together and searched on all cores."""
         queries = arguments.texts("queries", queries, remedy="for one query call index.search(query)")
         learning = Learning.of(feedback)
         return self.searcher.search_many(
-            queries, k=k, where=filter, idf_of_subset=idf_of_subset, mode=mode, learning=learning
+            queries, k=k, where=filter, idf_of_subset=idf_of_subset, mode=mode, learning=learning, unit=unit
         )
 
     def dense_search(self, query: str, *, k: int = 10) -> list[DenseHit]:
@@ -336,9 +345,9 @@ class Index:
                             f'the index already has a document "{next(iter(there))}"; replace it with --upsert '
                             '(index.upsert; over HTTP "upsert": true), or give it another id'
                         )
-                    replaced += there.values()
+                    replaced += chain.from_iterable(map(writer.reader.run, there.values()))
                     segment.add(chunk, partial(material, chunk))
-            count = segment.packer.n_documents
+            count = segment.documents.count
             if count:
                 writer.append(segment.part(), replaced=replaced)
                 writer.tidy()
@@ -364,7 +373,7 @@ class Index:
             if len(there) < len(wanted) and not missing:
                 writer.reader.position(next(id for id in wanted if id not in there))  # which says what is missing
             if there:
-                writer.delete(there.values())
+                writer.delete(chain.from_iterable(map(writer.reader.run, there.values())))
                 writer.tidy()
         self.refresh()
         return len(there)

@@ -50,6 +50,12 @@ class Recipe:
     """One choice for each stage: encode, code, pool, weigh, match."""
 
     name: str
+    passage_tokens: int | None = None
+    """cut: tokens of a passage at most; as many as the encoder reads where it is left out."""
+    passage_overlap: int = 32
+    """cut: tokens at the end of a passage that may stand again at the beginning of the next; whole sentences."""
+    whole_texts: bool = False
+    """cut: one passage a document, of which the encoder reads the beginning."""
     level: Level = "tokens"
     """encode: a state per token, or one per text."""
     specials: bool = True
@@ -100,6 +106,9 @@ class Recipe:
             raise arguments.refused("weighting", self.weighting, "a lexent.recipes.BM25")
         arguments.fields_of(self)
         arguments.choice("level", self.level, get_args(Level))
+        length = self.passage_tokens
+        _check(length is None or length >= 16, "passage_tokens", length, "16 or more, or none: what the encoder reads")
+        _check(self.passage_overlap >= 0, "passage_overlap", self.passage_overlap, "0 or more")
         _check(self.k >= 1, "k", self.k, "1 or more")
         _check(self.query_k is None or self.query_k >= 1, "query_k", self.query_k, "1 or more, or none")
         _check(0 <= self.function_words <= 1, "function_words", self.function_words, "from 0 to 1")

@@ -55,6 +55,14 @@ class Document:
         """What is encoded: the title, a space and the text, as BEIR joins them."""
         return f"{self.title} {self.text}".strip() if self.title else self.text
 
+    @property
+    def text_start(self) -> int:
+        """Where the text begins in the content; below 0 where spaces before it are left out there."""
+        if not self.title:
+            return 0
+        before = self.title.lstrip()
+        return len(before) + 1 if before else len(self.text.lstrip()) - len(self.text)
+
 
 class ConvertedCells(dict[str, Any]):
     """Metadata from a file whose cells are all text, with the spelling of the cells that were converted."""

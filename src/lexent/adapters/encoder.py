@@ -43,6 +43,16 @@ class AdaptedEncoder:
         """Tokens of a text that the encoder reads at most."""
         return int(getattr(self.base, "max_tokens", 512))
 
+    @property
+    def text_tokens(self) -> int | None:
+        """Tokens of a document that the base encoder reads at most; None where it cannot tell."""
+        return getattr(self.base, "text_tokens", None)
+
+    def token_starts(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Where each token of texts begins, for the base encoder."""
+        found: list[NDArray[np.int64]] = getattr(self.base, "token_starts")(texts)  # noqa: B009
+        return found
+
     def batches(
         self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
     ) -> Iterator[tuple[NDArray[np.int64], States]]:

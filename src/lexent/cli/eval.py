@@ -48,6 +48,7 @@ def evaluate(
     fusion: SystemFusion,
     feedback: Annotated[Settings, relevance_feedback.HITS],
     models: options.Models,
+    passages: options.Passages,
     settings: Annotated[Settings, options.RECIPE],
 ) -> Output:
     """Evaluate a recipe beside dense and lexical search on a test collection.
@@ -59,7 +60,7 @@ def evaluate(
     with Meter() as meter:
         report = evaluation.evaluate(
             collection,
-            recipe=[options.recipe_of(name, settings) for name in options.names_of(measuring.recipe)],
+            recipe=[options.recipe_of(name, settings, passages) for name in options.names_of(measuring.recipe)],
             baselines=options.names_of(measuring.baselines),
             measures=measuring.measures,
             runs=measuring.run or [],

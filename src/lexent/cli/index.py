@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,11 +31,16 @@ class Target:
 
 
 def index(
-    target: Target, columns: options.Columns, models: options.Models, settings: Annotated[Settings, options.RECIPE]
+    target: Target,
+    columns: options.Columns,
+    models: options.Models,
+    passages: options.Passages,
+    settings: Annotated[Settings, options.RECIPE],
 ) -> Output:
     """Index a file or folder.
 
-    Columns that are not named are guessed and shown. The index appears when it is whole; an interrupted run leaves
+    Columns that are not named are guessed and shown. Documents that the encoder cannot read whole are cut into
+    passages. The index appears when it is whole; an interrupted run leaves
     nothing behind, and an older index as it was.
     """
     from lexent import artifact
@@ -43,7 +48,7 @@ def index(
     from lexent.engine import Index
 
     start = perf_counter()
-    chosen = options.recipe_of(target.recipe, settings)
+    chosen = options.recipe_of(target.recipe, settings, passages)
     budget = options.bytes_of(target.memory)
     place = target.out or default_out(target.source)
     artifact.check_target(place, kind="index", overwrite=target.overwrite)
@@ -65,9 +70,15 @@ def index(
     size = f"{facts['bytes'] / 1e6:,.1f} MB, {seconds:,.1f} s"
     return Output(
         {**facts, "seconds": round(seconds, 3)},
-        [f"indexed  {facts['documents']:,} documents, {facts['live_concepts']:,} live concepts, {size} -> {place}"],
+        [f"indexed  {sizes_of(facts)}, {facts['live_concepts']:,} live concepts, {size} -> {place}"],
         [command("lexent", "search", place, "your question"), command("lexent", "info", place)],
     )
+
+
+def sizes_of(facts: dict[str, Any]) -> str:
+    """How many documents an index has, and passages where some documents have several."""
+    documents, passages = facts["documents"], facts["passages"]
+    return f"{documents:,} documents" + (f", {passages:,} passages" if passages > documents else "")
 
 
 def default_out(source: Path) -> Path:
@@ -111,7 +122,7 @@ def add(
         facts = {**index.info(), "added": count, "replaced": before + count - len(index)}
     seconds = perf_counter() - start
     replaced = f", {facts['replaced']:,} of them in the place of older ones" if facts["replaced"] else ""
-    line = f"added    {count:,} documents{replaced}, {seconds:,.1f} s; {path} now has {facts['documents']:,}"
+    line = f"added    {count:,} documents{replaced}, {seconds:,.1f} s; {path} now has {sizes_of(facts)}"
     return Output({**facts, "seconds": round(seconds, 3)}, [line], [command("lexent", "search", path, "your question")])
 
 

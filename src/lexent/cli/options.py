@@ -144,8 +144,9 @@ def numbers_of(kind: Callable[[str], Number], flag: str, example: str, given: st
 
 def _recipe_group(name: str, *names: str) -> OptionGroup:
     convert = {"buckets": partial(numbers_of, float, "--buckets", "0.66,0,1")}
+    flags = {"k": "--sae-k", "whole": "--whole-weight"}
     return settings_group(
-        "recipes.py", name, names, panel=RECIPE_PANEL, flags={"k": "--sae-k"}, convert=convert, with_defaults=False
+        "recipes.py", name, names, panel=RECIPE_PANEL, flags=flags, convert=convert, with_defaults=False
     )
 
 
@@ -160,11 +161,34 @@ RECIPE = _WEIGHTING + _recipe_group("Recipe", "k", *_RETUNABLE)
 """Settings of a recipe that can be given beside its name."""
 
 
-def recipe_of(name: str, settings: Settings) -> Recipe:
+@option_group
+class Passages:
+    """How long documents are cut."""
+
+    PANEL = RECIPE_PANEL
+    passages: Annotated[str | None, typer.Option(metavar="TOKENS[,OVERLAP]")] = None
+    """Cut documents into passages of at most so many tokens, of which the last sentences, up to so many, stand again in
+    the next one. [default: what the encoder reads, 32]"""
+    whole_texts: Annotated[bool, typer.Option("--whole")] = False
+    """Do not cut documents: the encoder reads the beginning of each."""
+
+    def settings(self) -> Settings:
+        """As settings of a recipe."""
+        if self.passages is None:
+            return {"whole_texts": True} if self.whole_texts else {}
+        if self.whole_texts:
+            raise InputError("--passages cuts documents and --whole does not; leave one of them out")
+        numbers = numbers_of(int, "--passages", "200,32", self.passages)
+        if not 1 <= len(numbers) <= 2:
+            raise InputError(f'--passages "{self.passages}" has {len(numbers)} numbers; write --passages 200,32')
+        return dict(zip(("passage_tokens", "passage_overlap"), numbers, strict=False))
+
+
+def recipe_of(name: str, settings: Settings, passages: Passages | None = None) -> Recipe:
     """The recipe of that name, with the settings that were given."""
     from lexent import recipes
 
-    return recipes.get(name).changed(**settings)
+    return recipes.get(name).changed(**settings, **({} if passages is None else passages.settings()))
 
 
 def names_of(given: str) -> list[str]:

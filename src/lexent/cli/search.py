@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lexent.cli.console import Line
     from lexent.search import Results
     from lexent.search.fused import FusedResults
-    from lexent.search.modes import Mode
+    from lexent.search.modes import Mode, Unit
 
 MAX_HIGHLIGHTED_HITS = 20
 """Hits whose words are marked: each is encoded again, which takes some milliseconds."""
@@ -37,6 +37,8 @@ class Shown:
     """How the ranking is made, and how much of it is shown."""
 
     k: options.Hits = 5
+    unit: Annotated[str, typer.Option(metavar="document|passage")] = "document"
+    """What hits are: documents, each by its best passage, or passages, of which several may be of one document."""
     mode: Annotated[str | None, typer.Option(metavar="exact|fast")] = None
     """For recipes that match tokens, such as ssr: every document, or only candidates (approximate)."""
     explain: Annotated[bool, typer.Option("-e")] = False
@@ -70,6 +72,8 @@ def search(
         raise InputError("--candidates and --coarse are settings of the fast mode; add --mode fast")
     requested: dict[str, Any] = {"k": shown.k, "steer": steer, "filter": where, "idf_of_subset": filtering.subset_idf}
     requested |= relevance_feedback.learning_of(feedback)
+    if sides and shown.unit != "document":
+        raise InputError("--fuse ranks documents; leave out --unit")
     text = options.checked_query(query)
     filtered = where is not None
     with Index.open(path, **vars(models)) as index:
@@ -78,7 +82,9 @@ def search(
             data = partial(fused.to_dict, contributions=shown.contributions)
             yield Output(data, _fused_lines(fused, full=shown.explain, filtered=filtered))
             return
-        found = index.search(text, mode=Fast(**fast) if fast else cast("Mode", shown.mode), **requested)
+        found = index.search(
+            text, unit=cast("Unit", shown.unit), mode=Fast(**fast) if fast else cast("Mode", shown.mode), **requested
+        )
         if found.hits:
             steps = [command("lexent", "explain", path, query, found.hits[-1].id)]
             # Of the best hit: what the query has most of may be in no document.

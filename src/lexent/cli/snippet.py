@@ -18,7 +18,7 @@ MARKED_SHARE = 0.25
 
 def snippet(hit: Hit, words: tuple[TokenShare, ...], width: int) -> Text:
     """About two lines of the document's text, with the strongest words marked; its beginning where none are known."""
-    start_of_text = _text_offset(hit)
+    start_of_text = hit.text_start
     inside = [word for word in words if word.start >= start_of_text and word.stop > word.start and word.share > 0]
     size = SNIPPET_LINES * width
     start = _best_start(inside, start_of_text, len(hit.text), size)
@@ -36,13 +36,6 @@ def snippet(hit: Hit, words: tuple[TokenShare, ...], width: int) -> Text:
         if word.share >= MARKED_SHARE * strongest and at >= 0 and at + word.stop - word.start <= len(piece):
             marked.stylize("bold yellow", at + shift, at + shift + word.stop - word.start)
     return _one_line(marked)
-
-
-def _text_offset(hit: Hit) -> int:
-    """Where the text begins in what was encoded: the title, a space, the text."""
-    if not hit.title:
-        return 0
-    return len(hit.title) + 1 - (len(hit.title) - len(hit.title.lstrip()))
 
 
 def _best_start(words: list[TokenShare], offset: int, length: int, size: int) -> int:

@@ -59,6 +59,10 @@ def results(
 def _hit(hit: Hit, words: tuple[TokenShare, ...], *, full: bool) -> Iterator[Text]:
     yield _head(hit, f"{hit.score:7.2f}", f"strength {hit.strength:.2f}  ")
     room = width() - len(MARGIN)
+    place = hit.places()[0]
+    if place["count"] > 1:
+        where = " › ".join([f"passage {place['number'] + 1} of {place['count']:,}", *place["headings"]])
+        yield cut(Text(f"{MARGIN}{where}", style="dim"))
     for line in snippet(hit, words, room).wrap(stdout(), room):
         if line.plain.strip():
             yield Text(MARGIN).append_text(line)

@@ -24,7 +24,9 @@ from lexent.errors import InputError, MismatchError, NotFoundError
 from lexent.types import Batches, Kind, Level, Tokens, WholeBatches
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
+    from numpy.typing import NDArray
 
 Engine = Literal["auto", "light", "torch"]
 
@@ -170,6 +172,17 @@ class TwoEngineEncoder:
     def batches_with_whole(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> WholeBatches:
         """As `batches` for tokens, with the pooled states beside them: one pass for both."""
         return batches_with_whole(self._of(kind), texts, kind=kind, specials=specials)
+
+    @property
+    def text_tokens(self) -> int:
+        """Tokens of a document that it reads at most, beside special tokens and the prompt."""
+        found: int = self.light.text_tokens
+        return found
+
+    def token_starts(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Where each token of texts begins, to their ends."""
+        found: list[NDArray[np.int64]] = self.light.token_starts(texts)
+        return found
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         """The tokens of texts with their places, which are those of both engines; see `Encoder.tokenize`."""

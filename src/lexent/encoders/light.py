@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from lexent.encoders.encoder import check
 from lexent.encoders.model_folder import ModelFolder, UnknownModelError
 from lexent.encoders.threads import in_order
-from lexent.encoders.tokens import leave_spaces
+from lexent.encoders.tokens import leave_spaces, text_tokens, token_starts
 from lexent.encoders.transformer import PREFIX, Transformer, TransformerConfig
 from lexent.errors import InputError
 from lexent.types import Batches, Kind, Level, States, Tokens, WholeBatches
@@ -105,6 +106,23 @@ class LightEncoder:
             leave_spaces(text, spans)
             strings = [self._tokenizer.id_to_token(one) for one in encoded.ids]
             found.append(Tokens([strings[place] for place in keep], spans[keep], special[keep]))
+        return found
+
+    @property
+    def text_tokens(self) -> int:
+        """Tokens of a document that it reads at most, beside special tokens and the prompt."""
+        return text_tokens(self, self.max_tokens)
+
+    def token_starts(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Where each token of texts begins, to their ends; see `encoders.tokens`."""
+        return [token_starts(self._untruncated, text) for text in texts]
+
+    @cached_property
+    def _untruncated(self) -> Any:
+        from tokenizers import Tokenizer
+
+        found = Tokenizer.from_str(self._tokenizer.to_str())
+        found.no_truncation()
         return found
 
     def _encoded(self, texts: Sequence[str], kind: Kind) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import numpy as np
 from lexent.encoders.encoder import DEFAULT, check
 from lexent.encoders.model_folder import usual_prompts
 from lexent.encoders.threads import in_threads
-from lexent.encoders.tokens import leave_spaces
+from lexent.encoders.tokens import leave_spaces, text_tokens, token_starts
 from lexent.errors import InputError, NotFoundError
 from lexent.types import Batches, Kind, Level, States, Tokens, WholeBatches
 
@@ -123,6 +124,25 @@ class SentenceEncoder:
             spans = np.where(special[:, None], 0, np.maximum(spans - prompt, 0))
             leave_spaces(texts[row], spans)
             found.append(Tokens([strings[place] for place in keep], spans[keep], special[keep]))
+        return found
+
+    @property
+    def text_tokens(self) -> int | None:
+        """Tokens of a document that it reads at most, beside special tokens and the prompt; None for any number."""
+        fast = hasattr(self._tokenizer(), "backend_tokenizer")
+        return text_tokens(self, self.max_tokens) if fast else None
+
+    def token_starts(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Where each token of texts begins, to their ends; see `encoders.tokens`."""
+        return [token_starts(self._untruncated, text) for text in texts]
+
+    @cached_property
+    def _untruncated(self) -> Any:
+        from tokenizers import Tokenizer
+
+        found = Tokenizer.from_str(self._tokenizer().backend_tokenizer.to_str())
+        found.no_truncation()
+        found.no_padding()
         return found
 
     def _tokenizer(self) -> Any:

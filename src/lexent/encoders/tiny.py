@@ -40,6 +40,15 @@ class TinyEncoder:
         check(texts, kind=kind, specials=specials)
         return [_split(text) for text in texts]
 
+    @property
+    def text_tokens(self) -> int:
+        """Words of a document that it reads at most."""
+        return self.max_tokens
+
+    def token_starts(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Where each word of texts begins, to their ends."""
+        return [np.array([match.start() for match in _WORD.finditer(text)], np.int64) for text in texts]
+
     def _states(self, text: str) -> NDArray[np.float32]:
         words = _split(text).strings
         if not words:

@@ -18,6 +18,7 @@ from lexent.search.query import ADDED_CONCEPT_ROW, WHOLE_TEXT_ROW, Query, QueryR
 from lexent.types import Contribution, Tokens, TokenShare
 
 if TYPE_CHECKING:
+    from lexent.indexing.passages import PassageText
     from lexent.search.searcher import Searcher
 
 SHOWN_CONCEPTS = 3
@@ -102,9 +103,11 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class AlignedText:
-    """A document with what the tokens of a query found in each of its own."""
+    """A passage with what the tokens of a query found in each of its own."""
 
+    passage: PassageText
     text: str
+    """What was encoded of it."""
     tokens: Tokens
     rows: QueryRows
     found: Aligned
@@ -119,14 +122,22 @@ class AlignedText:
                 f'the recipe "{index.recipe.name}" compares whole documents, not tokens, so there is nothing to align; '
                 "recipes that match tokens: ssr, ssr-cls"
             )
-        text = index.reader.at([position])[0].content
+        passage = index.reader.passages([position])[0]
+        text = passage.content
         tokens = index.encoder.tokenize([text], kind="document", specials=index.recipe.specials)[0]
-        return AlignedText(text, tokens, query.rows, index.maxsim.align(query, position), index.recipe.whole > 0)
+        found = index.maxsim.align(query, position)
+        return AlignedText(passage, text, tokens, query.rows, found, index.recipe.whole > 0)
 
     @property
     def places(self) -> list[tuple[str, int, int]]:
         """The word that each row of the document stands in, with its place in the text."""
         return places(self.text, self.tokens, len(self.tokens) + self.whole, whole=self.whole)
+
+    def piece(self, row: int) -> Piece:
+        """A token, with its place in the content of the document."""
+        found = _piece(self.text, self.tokens, row)
+        start, stop = self.passage.place_in_content(found.start, found.stop)
+        return replace(found, start=start, stop=stop)
 
     def shares(self, concept: int | None = None) -> tuple[TokenShare, ...]:
         """What the query found in each word, strongest first; of one concept, or of all."""
@@ -160,7 +171,7 @@ def align(index: Searcher, query: Query, position: int, *, id: str, score: float
                 kind=kind,
                 query=ours,
                 weight=float(rows.strengths[row]),
-                document=_piece(aligned.text, aligned.tokens, int(found.best[row])) if concepts else None,
+                document=aligned.piece(int(found.best[row])) if concepts else None,
                 value=int(found.contributions[part].sum()) / found.divisor,
                 concepts=concepts,
                 rest=0.0,

@@ -93,6 +93,8 @@ def tokens(hit: Hit, concept: str | int) -> ConceptTokens:
     def side(text: str, kind: Kind) -> Attribution:
         return attribute(text, chosen, kind=kind, pipeline=index.pipeline)
 
+    passage = index.reader.passages([hit.position])[0]
+    document = side(passage.content, "document")
     return ConceptTokens(
-        query=side(hit.query.text, "query"), document=side(index.reader.at([hit.position])[0].content, "document")
+        query=side(hit.query.text, "query"), document=replace(document, shares=passage.in_content(document.shares))
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def highlights(hits: Sequence[Hit]) -> list[tuple[TokenShare, ...]]:
-    """For each hit the words of its document's content, strongest first, with their shares of the score.
+    """For each hit the words of its passage, strongest first, with places in the document and shares of the score.
 
     A contribution is shared out in proportion to the activations of the words that raised its concept, so the shares
     sum to the score (see `lexent.explain.Attribution`). The documents are encoded again, together. Where a recipe
@@ -27,13 +27,16 @@ def highlights(hits: Sequence[Hit]) -> list[tuple[TokenShare, ...]]:
     index = hits[0].index
     if index.recipe.level != "tokens":
         return [() for _ in hits]
+    positions = [hit.position for hit in hits]
+    passages = index.reader.passages(positions)
     if index.recipe.match == "maxsim":
-        return [AlignedText.of(index, hit.query, hit.position).shares() for hit in hits]
+        pairs = zip(hits, passages, strict=True)
+        return [passage.in_content(AlignedText.of(index, hit.query, hit.position).shares()) for hit, passage in pairs]
     found = []
-    for hit, text in zip(hits, index.coded_documents([hit.position for hit in hits]), strict=True):
+    for hit, passage, text in zip(hits, passages, index.coded_documents(positions), strict=True):
         heat = np.zeros(len(text.ids))
         for part in hit.explain().contributions:
             activations = text.activations(part.concept)
             heat += activations / (activations.sum() or 1.0) * part.value
-        found.append(text.words(heat))
+        found.append(passage.in_content(text.words(heat)))
     return found

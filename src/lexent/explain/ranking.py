@@ -122,10 +122,11 @@ def why(
 
 
 def why_ranked(index: Searcher, weighed: Query, position: int, doc_id: str) -> RankExplanation:
-    """The same for a searcher and a query with its final weights."""
+    """The same for a searcher and a query with its final weights. position: of any passage of the document."""
     scores, matched = index.scores(weighed)
     hits = np.flatnonzero(matched)
-    order = hits[np.lexsort((hits, -scores[hits]))]
+    order = index.in_documents(hits[np.lexsort((hits, -scores[hits]))])
+    position = best_passage(index, weighed, position)
     places = np.flatnonzero(order == position)
     place = int(places[0]) if len(places) else len(order)
     score = float(scores[position])
@@ -147,6 +148,13 @@ def why_ranked(index: Searcher, weighed: Query, position: int, doc_id: str) -> R
         best=compared(0),
         alignment=align(index, weighed, position, id=doc_id, score=score) if weighed.rows else None,
     )
+
+
+def best_passage(index: Searcher, query: Query, position: int) -> int:
+    """The position of the best passage of a document; its first one where none shares a concept with the query."""
+    run = index.reader.run(position)
+    best = index.best_passages(query, position) if len(run) > 1 else ()
+    return best[0][0] if best else run.start
 
 
 def _comparison(

@@ -12,14 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent import artifact
+from lexent.corpus.passages import text_of
 from lexent.errors import InputError
 from lexent.indexing.forward.dense import DenseStore
-from lexent.indexing.forward.stores import EXTRAS, EncodedDocuments, ForwardIndex
+from lexent.indexing.forward.passages import PassageStore
+from lexent.indexing.forward.stores import EXTRAS, ForwardIndex
 from lexent.indexing.forward.tokens import TokenStore
 from lexent.indexing.lock import check_free
 from lexent.indexing.manifest import SEGMENTS, Counts, EncoderPart, LexiconPart, Manifest, now_text
+from lexent.indexing.passages import passages_of
 from lexent.indexing.segment import Codes
-from lexent.indexing.writer import SegmentWriter, committed, write_names
+from lexent.indexing.writer import EncodedDocuments, SegmentWriter, committed, write_names
 from lexent.lexicon.collection_names import name_concepts
 from lexent.lexicon.concept_words import COUNTED_WORDS, WordCounter
 from lexent.models import EncoderLike, LexiconLike, encoder_source, lexicon_source, load_encoder, load_lexicon
@@ -107,7 +110,7 @@ def in_chunks(documents: Iterable[Document]) -> Iterator[list[Document]]:
 def material_of(
     documents: list[Document], pipeline: Pipeline, *, extras: Sequence[str] = (), progress: Progress | None = None
 ) -> EncodedDocuments:
-    """What the index keeps of documents: the codes of their latents, of their tokens, their vectors."""
+    """What the index keeps of documents: their passages, the codes of these, of their tokens, their vectors."""
     size, by_token = pipeline.lexicon.size, pipeline.recipe.match == "maxsim"
     vectors: list[NDArray[np.float32]] = []
     stores: ForwardIndex = {}
@@ -123,8 +126,11 @@ def material_of(
             counter.add_whole(own, batch.codes)
         return TokenStore.of(batch.codes, size=size) if by_token else pipeline.pooled(batch.codes)
 
-    texts = [document.content for document in documents]
-    parts, order = pipeline.collect(texts, kept, kind="document", vectors="dense" in extras, progress=progress)
+    passages = passages_of(documents, pipeline.encoder, recipe)
+    pairs = zip(documents, passages, strict=True)
+    texts = [text_of(document.content, pieces) for document, own in pairs for pieces in own]
+    counted = None if progress is None else _in_documents(progress, len(texts), len(documents))
+    parts, order = pipeline.collect(texts, kept, kind="document", vectors="dense" in extras, progress=counted)
     if by_token:
         stores[TokenStore.name] = store = TokenStore.concatenate(parts).take(order)
         codes = store.maxima(size=size)
@@ -132,4 +138,18 @@ def material_of(
         codes = Codes.of(SparseVectors.concatenate(parts, size=size).take(order), pipeline.recipe)
     if vectors:
         stores[DenseStore.name] = DenseStore.of(np.concatenate(vectors)[order])
-    return EncodedDocuments(codes, stores, counter.result(COUNTED_WORDS))
+    return EncodedDocuments(codes, PassageStore.of(passages), stores, counter.result(COUNTED_WORDS))
+
+
+def _in_documents(progress: Progress, n_passages: int, n_documents: int) -> Progress:
+    """Reports passages that are done as the documents that they make up."""
+    done = [0, 0]
+
+    def advance(passages: int) -> None:
+        done[0] += passages
+        documents = done[0] * n_documents // n_passages
+        if documents > done[1]:
+            progress(documents - done[1])
+            done[1] = documents
+
+    return advance

@@ -22,6 +22,8 @@ from lexent.recipes import Recipe
 SEGMENTS = "segments"
 NEW = f"{artifact.MANIFEST}.new"
 """Where a manifest is written before it takes its place."""
+FIRST_WITH_PASSAGES = 10
+"""From this format on documents are cut into passages."""
 OLDEST_FORMAT = 6
 """The oldest form of index that this version reads."""
 
@@ -55,6 +57,8 @@ class Counts(_Part):
     """Sizes of an index."""
 
     documents: int
+    passages: int = 0
+    """What posting lists count: a document has one or more."""
     postings: int
     live_concepts: int
     """Concepts that at least one document has."""
@@ -72,9 +76,10 @@ class DeletedPart(_Part):
     """The tombstones of a segment."""
 
     documents: int
+    passages: int
     length_units: int
     mask: str
-    """The file that says which documents are deleted, a bit each."""
+    """The file that says which passages are deleted, a bit each."""
     df: str
     """The file that says how many of them have each latent."""
 
@@ -85,6 +90,8 @@ class SegmentPart(_Part):
     name: str
     documents: int
     """With those that are deleted."""
+    passages: int
+    """What posting lists count: a document has one or more."""
     length_units: int
     """The sum of their lengths, in units of 2 ** -24."""
     deleted: DeletedPart | None = None
@@ -143,6 +150,8 @@ class Manifest(_Part):
             raise ArtifactError(
                 f'"{folder}" is damaged: {artifact.MANIFEST} changed since it was written; {_remedy(folder)}'
             )
+        if raw["format"] < FIRST_WITH_PASSAGES:
+            raw = _of_whole_texts(raw)
         try:
             manifest = Manifest.model_validate(raw)
             Recipe.from_dict(manifest.recipe)
@@ -168,6 +177,20 @@ class Manifest(_Part):
         """The next generation, with other values."""
         now = {"generation": self.generation + 1, "updated": now_text(), "lexent": artifact.lexent_version()}
         return self.model_copy(update={**now, "format": artifact.FORMAT_VERSION, **values})
+
+
+def _of_whole_texts(raw: dict[str, Any]) -> dict[str, Any]:
+    """A manifest of an older format, in which every document is one passage, as this format has it."""
+
+    def counted(part: dict[str, Any]) -> dict[str, Any]:
+        return {**part, "passages": part["documents"]}
+
+    segments = [
+        {**counted(part), "deleted": counted(part["deleted"]) if part.get("deleted") else None}
+        for part in raw["segments"]
+    ]
+    recipe = {**raw["recipe"], "whole_texts": True}
+    return {**raw, "recipe": recipe, "segments": segments, "counts": counted(raw["counts"])}
 
 
 def now_text() -> str:

@@ -1,10 +1,15 @@
-"""The reader of an index: one generation of it, immutable whatever a writer does meanwhile."""
+"""The reader of an index: one generation of it, immutable whatever a writer does meanwhile.
+
+Posting lists hold passages: a document that an encoder reads whole is one passage, a longer one is a run of several. A
+position is the number of a passage, counted through all segments, those of deleted documents included.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent import arguments, artifact
+from lexent.corpus.passages import WHOLE
 from lexent.errors import ArtifactError, InputError, NotFoundError
 from lexent.indexing.document_store import Documents
 from lexent.indexing.filters import FieldKind, Filter
 from lexent.indexing.forward.dense import DenseStore
+from lexent.indexing.forward.passages import PassageRuns, PassageStore
 from lexent.indexing.forward.stores import ForwardIndex, ForwardStore
 from lexent.indexing.forward.tokens import TokenStore
 from lexent.indexing.manifest import SEGMENTS, Manifest, SegmentPart
+from lexent.indexing.passages import PassageText
 from lexent.indexing.segment import REMEDY, Segment, Tombstones
 from lexent.lexicon import concept_words
 from lexent.lexicon.collection_names import CollectionNames
@@ -46,10 +54,7 @@ _DATE = re.compile(
 
 @dataclass(frozen=True)
 class IndexReader:
-    """Opened segments of an index: posting lists, tombstones, document stores and forward index.
-
-    A position is the number of a document, counted through all segments, deleted documents included.
-    """
+    """Opened segments of an index: posting lists, tombstones, document stores and forward index."""
 
     path: Path
     manifest: Manifest
@@ -57,6 +62,10 @@ class IndexReader:
     tombstones: tuple[Tombstones | None, ...]
     document_stores: tuple[Documents, ...]
     forward: tuple[ForwardIndex, ...]
+    passage_stores: tuple[PassageStore | None, ...]
+    """Where passages stand in their documents; None for a segment whose documents have one each."""
+    runs: tuple[PassageRuns, ...]
+    """Which passages each document of a segment has."""
 
     @staticmethod
     def open(path: Path) -> IndexReader:
@@ -77,7 +86,7 @@ class IndexReader:
         return [self.concept_words_of(place) for place in range(len(self.manifest.segments))]
 
     def concept_words_of(self, place: int, kept: NDArray[np.int64] | None = None) -> ConceptWords:
-        """Which words raise each concept in a segment. kept: only words that these documents of it have."""
+        """Which words raise each concept in a segment. kept: only words that these documents of it have, by number."""
         size = self.manifest.lexicon.size
         path = self.path / SEGMENTS / self.manifest.segments[place].name / concept_words.FILE
         if not path.exists():  # of an older version
@@ -98,7 +107,7 @@ class IndexReader:
 
     @property
     def bases(self) -> NDArray[np.int64]:
-        """int64[n_segments + 1]: position of the first document of each segment, and the end."""
+        """int64[n_segments + 1]: position of the first passage of each segment, and the end."""
         return np.cumsum([0, *(segment.n_documents for segment in self.segments)])
 
     def __len__(self) -> int:
@@ -109,22 +118,63 @@ class IndexReader:
         for store in self.document_stores:
             store.close()
 
-    # --- documents by position and by id -----------------------------------------------------------------------
+    # --- passages by position ----------------------------------------------------------------------------------
 
     def at(self, positions: Sequence[int]) -> list[Document]:
-        """Documents at some positions, in that order."""
-        return [self.document_stores[place].at([local])[0] for place, local in map(self._locate, positions)]
+        """The documents of the passages at some positions, in that order."""
+        return [self.document_stores[place].at([number])[0] for place, number in map(self._document, positions)]
 
     def ids(self, positions: Sequence[int]) -> list[str]:
-        """Ids of the documents at some positions, in that order; texts are not read."""
-        return [self.document_stores[place].ids([local])[0] for place, local in map(self._locate, positions)]
+        """Ids of the documents of the passages at some positions, in that order; texts are not read."""
+        return [self.document_stores[place].ids([number])[0] for place, number in map(self._document, positions)]
+
+    def passages(self, positions: Sequence[int]) -> list[PassageText]:
+        """The passages at some positions, in that order, with their documents."""
+        known: dict[tuple[int, int], Document] = {}
+        found = []
+        for position in positions:
+            place, local = self._locate(position)
+            number = self.runs[place].document(local)
+            if (place, number) not in known:
+                known[place, number] = self.document_stores[place].at([number])[0]
+            document, run = known[place, number], self.runs[place].passages(number)
+            store = self.passage_stores[place]
+            pieces = WHOLE if store is None else store.pieces(local)
+            found.append(PassageText(document, local - run.start, len(run), pieces))
+        return found
+
+    def contents(self, positions: Sequence[int]) -> list[str]:
+        """What was encoded of the passages at some positions, in that order."""
+        return [passage.content for passage in self.passages(positions)]
+
+    def run(self, position: int) -> range:
+        """The positions of all passages of the document that has the passage at a position."""
+        place, number = self._document(position)
+        base, run = int(self.bases[place]), self.runs[place].passages(number)
+        return range(base + run.start, base + run.stop)
+
+    @cached_property
+    def has_long_documents(self) -> bool:
+        """Whether any document has more than one passage."""
+        return sum(runs.n_documents for runs in self.runs) < int(self.bases[-1])
+
+    @cached_property
+    def owners(self) -> NDArray[np.int64]:
+        """int64[n_passages]: the number of the document of each passage, counted through all segments."""
+        parts, base = [np.empty(0, np.int64)], 0
+        for runs in self.runs:
+            parts.append(base + np.repeat(np.arange(runs.n_documents), np.diff(runs.starts)))
+            base += runs.n_documents
+        return np.concatenate(parts)
+
+    # --- documents by id ---------------------------------------------------------------------------------------
 
     def get(self, id: str) -> Document:
         """The document of an id."""
         return self.at([self.position(id)])[0]
 
     def position(self, id: str) -> int:
-        """Position of the document of an id."""
+        """Position of the first passage of the document of an id."""
         found = self.positions([id])
         if id not in found:
             some = [f'"{one}"' for store in self.document_stores[:1] for one in store.some_ids(3)]
@@ -133,17 +183,18 @@ class IndexReader:
         return found[id]
 
     def positions(self, ids: Sequence[str]) -> dict[str, int]:
-        """Positions of those of the ids that the index has."""
+        """Positions of the first passages of those of the ids that the index has."""
         found = {}
         for place, store in enumerate(self.document_stores):
             deleted, base = self.tombstones[place], int(self.bases[place])
-            for id, local in store.positions(ids).items():
+            for id, number in store.positions(ids).items():
+                local = int(self.runs[place].starts[number])
                 if deleted is None or not deleted.mask[local]:
                     found[id] = base + local
         return found
 
     def matching(self, where: Filter) -> list[NDArray[np.bool_]]:
-        """Which documents of each segment match a filter."""
+        """Which passages of each segment are of documents that match a filter."""
         known = {name for store in self.document_stores for name in store.field_names()}
         unknown = sorted(set(where.names) - known)
         if unknown:
@@ -159,7 +210,8 @@ class IndexReader:
                 raise InputError(f'the field "{name}" holds {held} values, not {given} ones; {example}')
             if "text" in requested and present == {"text"} and not self.has_other_text(name):
                 _check_dates(name, where.texts(name))
-        return [store.matching(where) for store in self.document_stores]
+        pairs = zip(self.runs, self.document_stores, strict=True)
+        return [runs.by_passage(store.matching(where)) for runs, store in pairs]
 
     def field_kinds(self, name: str) -> frozenset[FieldKind]:
         """Kinds of value of a field; empty where no document has it."""
@@ -170,8 +222,14 @@ class IndexReader:
         return any(store.has_other_text(name) for store in self.document_stores)
 
     def _locate(self, position: int) -> tuple[int, int]:
+        """The segment of a passage, and its number there."""
         place = int(np.searchsorted(self.bases, position, side="right")) - 1
         return place, int(position) - int(self.bases[place])
+
+    def _document(self, position: int) -> tuple[int, int]:
+        """The segment of a passage, and the number of its document there."""
+        place, local = self._locate(position)
+        return place, self.runs[place].document(local)
 
 
 def _check_dates(name: str, texts: Iterable[str]) -> None:
@@ -195,17 +253,26 @@ def _open_generation(path: Path, manifest: Manifest) -> IndexReader:
     recipe, size = Recipe.from_dict(manifest.recipe), manifest.lexicon.size
     kinds = store_kinds(recipe, manifest.extras)
     segments, tombstones = open_segments(path, manifest.segments, recipe, size=size)
-    document_stores, forward = [], []
+    document_stores, forward, runs = [], [], []
+    passages: list[PassageStore | None] = []
     for part in manifest.segments:
         folder = path / SEGMENTS / part.name
-        forward.append({kind.name: kind.open(folder, size=size, n_documents=part.documents) for kind in kinds})
+        forward.append({kind.name: kind.open(folder, size=size, n_documents=part.passages) for kind in kinds})
+        if PassageStore.name in part.stores:
+            store = PassageStore.open(folder, size=size, n_documents=part.passages)
+            passages.append(store)
+            runs.append(store.runs)
+        else:
+            passages.append(None)
+            runs.append(PassageRuns.single(part.passages))
         document_stores.append(Documents(folder))
-        if len(document_stores[-1]) != part.documents:
-            found = len(document_stores[-1])
-            raise ArtifactError(
-                f'"{path}" is damaged: {part.name} has {found} documents, not {part.documents}; {REMEDY}'
-            )
-    return IndexReader(path, manifest, segments, tombstones, tuple(document_stores), tuple(forward))
+        for found in (len(document_stores[-1]), runs[-1].n_documents):
+            if found != part.documents:
+                raise ArtifactError(
+                    f'"{path}" is damaged: {part.name} has {found} documents, not {part.documents}; {REMEDY}'
+                )
+    parts = (tuple(document_stores), tuple(forward), tuple(passages), tuple(runs))
+    return IndexReader(path, manifest, segments, tombstones, *parts)
 
 
 def open_segments(
@@ -215,7 +282,7 @@ def open_segments(
     segments, tombstones = [], []
     for part in parts:
         folder = path / SEGMENTS / part.name
-        sizes: Any = {"n_documents": part.documents, "length_units": part.length_units, "binary": recipe.binary}
+        sizes: Any = {"n_documents": part.passages, "length_units": part.length_units, "binary": recipe.binary}
         segments.append(Segment.open(folder, size=size, **sizes))
         tombstones.append(_load_tombstones(folder, part, size=size))
     return tuple(segments), tuple(tombstones)
@@ -225,10 +292,10 @@ def _load_tombstones(folder: Path, part: SegmentPart, *, size: int) -> Tombstone
     if part.deleted is None:
         return None
     bits, df = artifact.map_array(folder / part.deleted.mask), artifact.map_array(folder / part.deleted.df)
-    fits = bits.dtype == np.uint8 and bits.shape == ((part.documents + 7) // 8,)
+    fits = bits.dtype == np.uint8 and bits.shape == ((part.passages + 7) // 8,)
     fits = fits and df.dtype == np.int64 and df.ndim == 2 and df.shape[1] == 2
-    fits = fits and bool((df >= 0).all() and (df <= [size - 1, part.deleted.documents]).all())
-    mask = np.unpackbits(bits, count=part.documents).astype(bool) if fits else np.empty(0, bool)
-    if not fits or int(mask.sum()) != part.deleted.documents:
+    fits = fits and bool((df >= 0).all() and (df <= [size - 1, part.deleted.passages]).all())
+    mask = np.unpackbits(bits, count=part.passages).astype(bool) if fits else np.empty(0, bool)
+    if not fits or int(mask.sum()) != part.deleted.passages:
         raise ArtifactError(f'"{folder}" is damaged: {part.deleted.mask} does not fit its segment; {REMEDY}')
     return Tombstones(mask, df, part.deleted.length_units)

@@ -303,6 +303,11 @@ class Packer:
                 self._files[name] = artifact.ArrayWriter(folder / f"{name}.npy", np.dtype(dtype), width)
 
     @property
+    def n_added(self) -> int:
+        """Documents added so far."""
+        return self.n_documents + self._n_waiting
+
+    @property
     def n_documents(self) -> int:
         """Documents packed so far."""
         return int(self._starts[-1, 0])

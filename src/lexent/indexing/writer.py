@@ -11,6 +11,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,12 @@ from lexent import artifact
 from lexent.errors import FieldWarning, LexentError, LockedError, WriteError
 from lexent.indexing.document_store import DocumentWriter
 from lexent.indexing.field_kinds import FieldKinds
-from lexent.indexing.forward.stores import EncodedDocuments, ForwardStoreWriter
+from lexent.indexing.forward.passages import PassageStore
+from lexent.indexing.forward.stores import ForwardIndex, ForwardStoreWriter
 from lexent.indexing.lock import writing
 from lexent.indexing.manifest import NEW, SEGMENTS, Counts, DeletedPart, FilePart, Manifest, SegmentPart
 from lexent.indexing.reader import IndexReader, open_segments, store_kinds
-from lexent.indexing.segment import Packer, Tombstones
+from lexent.indexing.segment import Codes, Packer, Tombstones
 from lexent.indexing.statistics import Statistics
 from lexent.lexicon import collection_names, concept_words
 from lexent.lexicon.collection_names import CollectionNames
@@ -36,6 +38,19 @@ NAMES = "names"
 """Files with the names of concepts begin so; the generation that wrote them follows."""
 MERGE_FANOUT = 8
 """So many neighbouring segments of about one size are merged into one."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedDocuments:
+    """Documents as a segment keeps them, apart from their texts."""
+
+    codes: Codes
+    """For the posting lists."""
+    passages: PassageStore
+    """Their passages, which the codes and the forward index are of."""
+    forward: ForwardIndex
+    words: ConceptWords
+    """Which words raised each concept."""
 
 
 class SegmentWriter:
@@ -63,6 +78,8 @@ class SegmentWriter:
         self.documents = DocumentWriter(folder)
         self.packer = Packer(size=size, recipe=recipe, folder=folder, memory=memory)
         self.stores = {kind.name: ForwardStoreWriter(folder, kind) for kind in store_kinds(recipe, extras)}
+        self._passages: ForwardStoreWriter | None = None
+        """Begun with the first document of several passages; before it every passage is a document."""
         self.size = size
         self.words = WordCounter(size)
         self.kinds = kinds or FieldKinds()
@@ -75,7 +92,7 @@ class SegmentWriter:
             if kind is None:
                 self.documents.close()
                 self.packer.close()
-                for store in self.stores.values():
+                for store in self._all_stores().values():
                     store.close()
                 with artifact.disk_errors(self.folder):
                     self._words_file.write(self.words.result().to_bytes())
@@ -91,21 +108,30 @@ class SegmentWriter:
             self._abandon()
 
     def add(self, documents: Sequence[Document], material: Callable[[], EncodedDocuments]) -> None:
-        """Adds documents, and then their codes: coding is expensive, so a bad document is found first."""
+        """Adds documents, and then the codes of their passages: coding is expensive, so a bad one is found first."""
         self.documents.add(self.kinds.fitted(documents))
         made = material()
+        self.append_passages(made.passages)
         self.packer.add(made.codes)
         self.words.merge(made.words)
         for name, store in self.stores.items():
-            assert len(made.forward[name]) == len(documents)
+            assert len(made.forward[name]) == len(made.codes)
             store.append(made.forward[name])
+
+    def append_passages(self, passages: PassageStore) -> None:
+        """Appends passages, before their codes are. Nothing is written while every document has one passage."""
+        if self._passages is None and not passages.is_single:
+            self._passages = ForwardStoreWriter(self.folder, PassageStore)
+            self._passages.append(PassageStore.single(self.packer.n_added))
+        if self._passages is not None:
+            self._passages.append(passages)
 
     def _abandon(self) -> None:
         with suppress(OSError):  # what it still holds may not fit the disk
             self._words_file.close()
         self.documents.__exit__(BaseException)
         self.packer.abandon()
-        for store in self.stores.values():
+        for store in self._all_stores().values():
             store.abandon()
         self.discard()
 
@@ -117,10 +143,14 @@ class SegmentWriter:
         """What the manifest says of it, once the block has ended."""
         return SegmentPart(
             name=self.folder.name,
-            documents=self.packer.n_documents,
+            documents=self.documents.count,
+            passages=self.packer.n_documents,
             length_units=self.packer.length_units,
-            stores={name: store.rows for name, store in self.stores.items()},
+            stores={name: store.rows for name, store in self._all_stores().items()},
         )
+
+    def _all_stores(self) -> dict[str, ForwardStoreWriter]:
+        return self.stores if self._passages is None else {**self.stores, PassageStore.name: self._passages}
 
 
 class Writer:
@@ -172,7 +202,7 @@ class Writer:
         self._commit([*self._without(replaced), part])
 
     def delete(self, positions: Iterable[int]) -> None:
-        """Commits the deletion of the documents at these positions."""
+        """Commits the deletion of the passages at these positions: all those of some documents."""
         self._commit(self._without(positions))
 
     def retune(self, recipe: Recipe) -> None:
@@ -221,12 +251,15 @@ class Writer:
             mask[local] = True
             gone = Tombstones.of(segment, mask, before)
             folder, stem = self.path / SEGMENTS / parts[place].name, f"deleted-{reader.manifest.generation + 1}"
-            files = {"mask": f"{stem}.npy", "df": f"{stem}-df.npy"}
-            artifact.write_array(folder / files["mask"], np.packbits(gone.mask))
-            artifact.write_array(folder / files["df"], gone.df)
+            mask_file, df_file = f"{stem}.npy", f"{stem}-df.npy"
+            artifact.write_array(folder / mask_file, np.packbits(gone.mask))
+            artifact.write_array(folder / df_file, gone.df)
             with artifact.disk_errors(folder):
                 artifact.sync_folder(folder)
-            deleted = DeletedPart(documents=len(gone), length_units=gone.length_units, **files)
+            documents = int(np.count_nonzero(gone.mask[reader.runs[place].starts[:-1]]))
+            deleted = DeletedPart(
+                documents=documents, passages=len(gone), length_units=gone.length_units, mask=mask_file, df=df_file
+            )
             parts[place] = parts[place].model_copy(update={"deleted": deleted})
         return [part for part in parts if part.deleted is None or part.deleted.documents < part.documents]
 
@@ -238,13 +271,17 @@ class Writer:
             for place in range(start, stop):
                 segment, gone = reader.segments[place], reader.tombstones[place]
                 keep = None if gone is None else ~gone.mask
+                kept = np.arange(segment.n_documents) if keep is None else np.flatnonzero(keep)
+                passages = reader.passage_stores[place]
+                writer.append_passages(PassageStore.single(len(kept)) if passages is None else passages.take(kept))
                 for codes in segment.unpack(keep):
                     writer.packer.add(codes.capped(recipe.document_cap))
                     if progress:
                         progress(len(codes))
-                kept = np.arange(segment.n_documents) if keep is None else np.flatnonzero(keep)
-                writer.documents.copy(reader.document_stores[place], kept)
-                writer.words.merge(reader.concept_words_of(place, kept if gone is not None else None))
+                starts = reader.runs[place].starts[:-1]
+                documents = np.flatnonzero(np.ones(len(starts), np.bool_) if keep is None else keep[starts])
+                writer.documents.copy(reader.document_stores[place], documents)
+                writer.words.merge(reader.concept_words_of(place, documents if gone is not None else None))
                 for name, store in writer.stores.items():
                     store.copy(reader.forward[place][name], kept)
         parts, merged = reader.manifest.segments, [writer.part()] if writer.packer.n_documents else []
@@ -322,7 +359,8 @@ def committed(
         segments=tuple(parts),
         files=files,
         counts=Counts(
-            documents=found.n_documents,
+            documents=sum(part.documents - (part.deleted.documents if part.deleted else 0) for part in parts),
+            passages=found.n_documents,
             postings=int(found.df.sum()),
             live_concepts=int(np.count_nonzero(found.df)),
             average_length=found.average_length,

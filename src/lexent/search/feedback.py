@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -142,8 +143,9 @@ class Learning:
         return Learning(chosen, tuple(dict.fromkeys(like)), tuple(dict.fromkeys(unlike)))
 
     def marked(self, documents: IndexReader) -> Marked:
-        """Where the marked documents stand; an id that is not there is a NotFoundError."""
-        like, unlike = (tuple(documents.position(id) for id in ids) for ids in (self.like, self.unlike))
+        """The passages of the marked documents; an id that is not there is a NotFoundError."""
+        sides = (self.like, self.unlike)
+        like, unlike = (tuple(chain(*(documents.run(documents.position(id)) for id in ids))) for ids in sides)
         return Marked(like, unlike)
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lexent import arguments
 from lexent.errors import InputError, NotFoundError
@@ -77,10 +78,15 @@ def search(
     if not sides:
         raise InputError(f"there is nothing to fuse the concepts with; name one: {', '.join(SIDES)}")
     own, query, lexical = searcher.recipe.name, prepared.queries[0], searcher.lexical()
-    words = lexical.query(query.text)
+    words, owners = lexical.query(query.text), searcher.reader.owners
+    found = {
+        own: searcher.top([query], FUSED_DOCUMENTS, allowed=prepared.allowed),
+        "bm25": lexical.top(words, FUSED_DOCUMENTS, allowed=prepared.allowed),
+    }
+    best_passages = {name: _passages(top, owners) for name, top in found.items()}
     rankings = {
-        own: _ranking(searcher.top([query], FUSED_DOCUMENTS, allowed=prepared.allowed)),
-        "bm25": _ranking(lexical.top(words, FUSED_DOCUMENTS, allowed=prepared.allowed)),
+        name: [(document, score) for document, (_, score) in passages.items()]
+        for name, passages in best_passages.items()
     }
     weights = {name: WEIGHTS[method].get(name, 1.0) if weight is None else weight for name, weight in sides.items()}
     best = fuse(rankings, Fusion(method, weights), depth=k)
@@ -89,10 +95,11 @@ def search(
         found = {}
         for part in one.parts:
             index, terms = (searcher, query) if part.name == own else (lexical, words)
-            found[part.name] = searcher.explainer.contributions(index, terms, one.key, id=id, score=part.score)
+            position = best_passages[part.name][one.key][0]
+            found[part.name] = searcher.explainer.contributions(index, terms, position, id=id, score=part.score)
         return found
 
-    documents = searcher.reader.at([one.key for one in best])
+    documents = searcher.reader.at([best_passages[one.parts[0].name][one.key][0] for one in best])
     hits = [
         FusedHit(
             *(rank, document.id, one.score, document.title, document.text, document.metadata),
@@ -104,7 +111,9 @@ def search(
     return FusedResults(query=query.text, method=method, hits=tuple(hits), added=prepared.added[0])
 
 
-def _ranking(found: TopDocuments) -> list[tuple[int, float]]:
-    """Positions and scores of the one query."""
+def _passages(found: TopDocuments, owners: NDArray[np.int64]) -> dict[int, tuple[int, float]]:
+    """For each document of the one query, best first, the position of its best passage and the score."""
     places = np.flatnonzero(found.positions[0] >= 0)
-    return list(zip(found.positions[0][places].tolist(), found.scores[0][places].tolist(), strict=True))
+    positions, scores = found.positions[0][places], found.scores[0][places]
+    pairs = zip(positions.tolist(), scores.tolist(), strict=True)
+    return dict(zip(owners[positions].tolist(), pairs, strict=True))

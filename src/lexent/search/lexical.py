@@ -18,6 +18,7 @@ from lexent.function_words import FUNCTION_WORDS
 from lexent.indexing.reader import IndexReader
 from lexent.indexing.segment import Codes, Segment, Tombstones
 from lexent.recipes import BM25, Recipe
+from lexent.search.document_ranking import top_documents
 from lexent.search.document_scorer import DocumentScorer, Masks, TopDocuments
 from lexent.search.groups import Line
 from lexent.search.query import Query
@@ -26,8 +27,8 @@ from lexent.types import SparseVectors
 
 RECIPE = Recipe("words", power=1.0, query_power=None, weighting=BM25(k1=1.5, b=0.75, idf="lucene"))
 _WORD = re.compile(r"\w\w+")
-_DOCUMENTS_PER_STEP = 4096
-"""Documents whose texts are held at once."""
+_PASSAGES_PER_STEP = 4096
+"""Passages whose texts are held at once."""
 
 
 def words(text: str) -> list[str]:
@@ -39,6 +40,7 @@ class Lexical:
     """The documents of an index by their words. Positions are those of the index."""
 
     def __init__(self, reader: IndexReader) -> None:
+        self._reader = reader
         self.vocabulary: dict[str, int] = {}
         counted = [self._counted(reader, place) for place in range(len(reader.segments))]
         self.names = list(self.vocabulary)
@@ -56,8 +58,13 @@ class Lexical:
         return Query.of(text, self.document_scorer.query_weights(vectors))
 
     def top(self, query: Query, k: int, *, allowed: Masks | None = None) -> TopDocuments:
-        """The k best documents of a query."""
-        return self.document_scorer.top_weighted(query.vectors(len(self.names)), k, allowed=allowed)
+        """The k best documents of a query, by the positions of their best passages."""
+        vectors = query.vectors(len(self.names))
+
+        def search(_: Sequence[int], depth: int) -> TopDocuments:
+            return self.document_scorer.top_weighted(vectors, depth, allowed=allowed)
+
+        return top_documents(search, self._reader.owners, 1, k, n_documents=len(self._reader))
 
     def contributions(self, query: Query, position: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """For each word of the query the document's weight, and what the word adds to its score: exact."""
@@ -72,12 +79,11 @@ class Lexical:
         return []
 
     def _counted(self, reader: IndexReader, place: int) -> Codes:
-        store = reader.document_stores[place]
+        first, last = reader.bases[place : place + 2].tolist()
 
         def texts() -> Iterator[Sequence[str]]:
-            for start in range(0, len(store), _DOCUMENTS_PER_STEP):
-                for document in store.at(range(start, min(start + _DOCUMENTS_PER_STEP, len(store)))):
-                    yield words(document.content)
+            for start in range(first, last, _PASSAGES_PER_STEP):
+                yield from map(words, reader.contents(range(start, min(start + _PASSAGES_PER_STEP, last))))
 
         return Codes.of(counts(texts(), self.vocabulary, grow=True), RECIPE)
 

@@ -1,4 +1,4 @@
-"""Search modes: exact, or fast and approximate for recipes that match tokens."""
+"""What a search gives, and how: documents or passages; exact, or fast and approximate for recipes of tokens."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from lexent import arguments
 from lexent.recipes import Recipe
 
 ModeName = Literal["exact", "fast"]
+Unit = Literal["document", "passage"]
+"""What hits are: documents, each by its best passage, or passages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from lexent import arguments
+from lexent.types import Document
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
     from lexent.explain.attribution import ConceptTokens
     from lexent.explain.contributions import Explanation
     from lexent.explain.word_pairs import WordExplanation
+    from lexent.indexing.passages import PassageText
     from lexent.search.groups import ConceptGroup, Line
     from lexent.search.query import Query
     from lexent.search.searcher import Searcher
 
 T = TypeVar("T")
+SHOWN_PASSAGES = 3
+"""Passages of a document that a hit has."""
 SHOWN_LINES = 3
 """Groups that the readable form shows of a hit."""
 SharedTerm = tuple[int, float, float, float]
@@ -114,6 +118,11 @@ class RankedDocument:
         found = {"rank": self.rank, "id": self.id, "score": self.score, "title": self.title, "text": self.text}
         return {**found, "metadata": dict(self.metadata)}
 
+    @property
+    def text_start(self) -> int:
+        """Where the text begins in what words of the document count their places from: its `content`."""
+        return Document(self.id, self.text, self.title).text_start
+
     def __str__(self) -> str:
         return f"{self.rank:3}  {self.score:8.3f}  {self.id}  {self.title}".rstrip()
 
@@ -128,7 +137,7 @@ class Hit(RankedDocument):
     """A document that was found."""
 
     position: int = field(repr=False)
-    """Where the document stands in its index."""
+    """Where the document's best passage stands in its index; the score and the explanations are of this passage."""
     query: Query = field(repr=False, compare=False)
     index: Searcher = field(repr=False, compare=False)
 
@@ -136,6 +145,24 @@ class Hit(RankedDocument):
     def strength(self) -> float:
         """From 0 to 1, the same for every query: 0 is what words thrown together get, 1 what a passage of it would."""
         return self.index.strength(self.query, self.score)
+
+    @property
+    def passages(self) -> tuple[PassageHit, ...]:
+        """The best passages of the document, at most three: where they stand in its text, and why they were found."""
+        return tuple(self.index.passage_hits(self.query, self._best_passages()))
+
+    def places(self) -> list[dict[str, Any]]:
+        """Where the best passages stand in the text of the document, and their scores; without texts, for JSON."""
+        if len(self.index.reader.run(self.position)) > 1:
+            return [place for passage in self.passages for place in passage.places()]
+        return [{"number": 0, "count": 1, "start": 0, "stop": len(self.text), "headings": [], "score": self.score}]
+
+    def _best_passages(self) -> list[tuple[int, float]]:
+        own = [(self.position, self.score)]
+        if len(self.index.reader.run(self.position)) == 1:
+            return own
+        best = self.index.best_passages(self.query, self.position, SHOWN_PASSAGES)
+        return own + [one for one in best if one[0] != self.position][: SHOWN_PASSAGES - 1]
 
     def explain(self, top: int | None = None) -> Explanation:
         """The score as named contributions, strongest first; with `top`, the others are summed in its rest."""
@@ -173,6 +200,7 @@ class Hit(RankedDocument):
         found = {
             **RankedDocument.to_dict(self),
             "strength": self.strength,
+            "passages": self.places(),
             "groups": groups,
             "contributions": parts,
             "rest": explanation.rest,
@@ -181,6 +209,42 @@ class Hit(RankedDocument):
             alignment = self.align() if contributions is None else self.align().top(contributions)
             found["alignment"] = alignment.to_dict()["tokens"]
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class PassageHit(Hit):
+    """A passage that was found: `text` is its own, `id`, `title` and `metadata` are those of its document."""
+
+    number: int
+    """Among the passages of its document, from 0."""
+    count: int
+    """Passages of its document."""
+    start: int
+    """Where it begins in the text of its document, in characters."""
+    stop: int
+    headings: tuple[str, ...]
+    """The headings above it, outermost first."""
+
+    @property
+    def text_start(self) -> int:
+        """Where the text begins in the `content` of its document."""
+        return self.index.reader.at([self.position])[0].text_start + self.start
+
+    @property
+    def before(self) -> PassageText | None:
+        """The passage before it in its document; None for the first one."""
+        return self.index.reader.passages([self.position - 1])[0] if self.number else None
+
+    @property
+    def after(self) -> PassageText | None:
+        """The passage after it in its document; None for the last one."""
+        return self.index.reader.passages([self.position + 1])[0] if self.number + 1 < self.count else None
+
+    def places(self) -> list[dict[str, Any]]:
+        """Where the passage stands in the text of its document, and its score."""
+        names = ("number", "count", "start", "stop", "headings", "score")
+        found = {name: getattr(self, name) for name in names}
+        return [{**found, "headings": list(self.headings)}]
 
 
 class Ranked(Sequence[T]):

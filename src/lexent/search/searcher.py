@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,15 @@ from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
 from lexent.search import steering, token_rows
 from lexent.search.coded_text import CodedText, code_texts, coded_texts
+from lexent.search.document_ranking import first_of_each, top_documents
 from lexent.search.document_scorer import DocumentScorer, Masks, TopDocuments
 from lexent.search.feedback import Expansion, Learning, expansions
 from lexent.search.groups import Line, QueryGroups, TextWords, group_concepts
 from lexent.search.lexical import Lexical
 from lexent.search.maxsim_scorer import MaxSimScorer
-from lexent.search.modes import Mode, fast_of
+from lexent.search.modes import Mode, Unit, fast_of
 from lexent.search.query import Query
-from lexent.search.results import AddedConcept, DenseHit, Explainer, Hit, QueryConcept, Results, SharedTerm
+from lexent.search.results import AddedConcept, DenseHit, Explainer, Hit, PassageHit, QueryConcept, Results, SharedTerm
 from lexent.search.strength import StrengthScale
 from lexent.search.token_rows import TokenRows
 from lexent.types import SparseVectors
@@ -126,8 +127,46 @@ class Searcher:
         """The same documents, searched by other settings."""
         return Searcher(self.reader, self.models, explainer=self.explainer, settings=settings)
 
-    def top(self, queries: Sequence[Query], k: int, *, allowed: Masks | None = None, mode: Mode = None) -> TopDocuments:
-        """The k best documents of each query. allowed: documents that may be found."""
+    def top(
+        self,
+        queries: Sequence[Query],
+        k: int,
+        *,
+        allowed: Masks | None = None,
+        mode: Mode = None,
+        unit: Unit = "document",
+    ) -> TopDocuments:
+        """The k best documents of each query, by the positions of their best passages; or the k best passages.
+
+        allowed: passages that may be found.
+        """
+        if unit == "passage" or not self.reader.has_long_documents:
+            return self._top_passages(queries, k, allowed=allowed, mode=mode)
+
+        def search(rows: Sequence[int], depth: int) -> TopDocuments:
+            return self._top_passages([queries[row] for row in rows], depth, allowed=allowed, mode=mode)
+
+        return top_documents(search, self.reader.owners, len(queries), k, n_documents=len(self))
+
+    def in_documents(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions of passages, best first, without those whose document stands before with a better one."""
+        return positions[first_of_each(self.reader.owners[positions])] if self.reader.has_long_documents else positions
+
+    def best_passages(self, query: Query, position: int, k: int = 1, *, mode: Mode = None) -> list[tuple[int, float]]:
+        """Positions and scores of the best passages of the document that has the passage at a position.
+
+        A passage that shares nothing with the query is none of them.
+        """
+        run = self.reader.run(position)
+        masks = [np.zeros(segment.n_documents, np.bool_) for segment in self.document_scorer.segments]
+        place = int(np.searchsorted(self.document_scorer.bases, position, side="right")) - 1
+        base = int(self.document_scorer.bases[place])
+        masks[place][run.start - base : run.stop - base] = True
+        found = self._top_passages([query], k, allowed=masks, mode=mode)
+        n = int(np.count_nonzero(found.positions[0] >= 0))
+        return list(zip(found.positions[0, :n].tolist(), found.scores[0, :n].tolist(), strict=True))
+
+    def _top_passages(self, queries: Sequence[Query], k: int, *, allowed: Masks | None, mode: Mode) -> TopDocuments:
         if self.maxsim is not None:
             return self.maxsim.top(queries, k, allowed=allowed, mode=mode)
         if fast_of(mode, self.recipe) is not None:
@@ -159,7 +198,7 @@ class Searcher:
 
     def lines(self, query: Query, position: int, terms: Sequence[SharedTerm]) -> list[Line]:
         """The concepts that a query and a document share, by groups of those that say the same."""
-        text = TextWords(self.reader.at([position])[0].content)
+        text = TextWords(self.reader.contents([position])[0])
         return self.groups(query).lines({term: value for term, *_, value in terms}, text)
 
     def search_many(
@@ -172,16 +211,18 @@ class Searcher:
         idf_of_subset: bool = False,
         mode: Mode = None,
         learning: Learning | None = None,
+        unit: Unit = "document",
     ) -> list[Results]:
         """The hits of each query, best first."""
         arguments.whole("k", k, least=1)
+        arguments.choice("unit", unit, get_args(Unit))
         prepared = self.prepared(queries, steer=steer, where=where, idf_of_subset=idf_of_subset, learning=learning)
-        found = self.top(prepared.queries, k, allowed=prepared.allowed, mode=mode)
+        found = self.top(prepared.queries, k, allowed=prepared.allowed, mode=mode, unit=unit)
         return [
             Results(
                 query=query.text,
                 concepts=tuple(self.concepts(query)),
-                hits=tuple(self._hits(query, found.positions[row], found.scores[row])),
+                hits=tuple(self._hits(query, found.positions[row], found.scores[row], unit)),
                 added=prepared.added[row],
                 approximate=fast_of(mode, self.recipe) is not None,
             )
@@ -266,7 +307,10 @@ class Searcher:
             found.append(store.cosines(vector)[live])
             places.append(live + base)
         scores, positions = np.concatenate(found), np.concatenate(places)
-        best = np.lexsort((positions, -scores))[:k]
+        order = np.lexsort((positions, -scores))
+        if self.reader.has_long_documents:
+            order = order[first_of_each(self.reader.owners[positions[order]])]
+        best = order[:k]
         documents = self.reader.at(positions[best].tolist())
         return [
             DenseHit(rank, document.id, score, document.title, document.text, document.metadata)
@@ -278,10 +322,10 @@ class Searcher:
         return self._coded_query(text).words
 
     def coded_documents(self, positions: Sequence[int]) -> list[CodedText]:
-        """Documents with the concepts of their tokens, encoded again unless that was done lately."""
+        """Passages with the concepts of their tokens, encoded again unless that was done lately."""
         known = {position: self._coded_documents.get(position) for position in positions}
         fresh = [position for position, found in known.items() if found is None]
-        texts = [document.content for document in self.reader.at(fresh)]
+        texts = self.reader.contents(fresh)
         found = dict(zip(fresh, code_texts(self.pipeline, texts, kind="document"), strict=True))
         for position, coded in found.items():
             self._coded_documents.put(position, coded)
@@ -387,7 +431,7 @@ class Searcher:
                 label=self.lexicon.label(concept),
                 weight=gain,
                 own=own.get(concept, 0.0),
-                documents=tuple(names[place] for place in expansion.sources(concept).tolist()),
+                documents=tuple(dict.fromkeys(names[place] for place in expansion.sources(concept).tolist())),
             )
             for concept, gain in zip(expansion.changed.tolist(), expansion.gains.tolist(), strict=True)
         ]
@@ -397,13 +441,25 @@ class Searcher:
         size = self.manifest.lexicon.size
         return SparseVectors.concatenate([query.vectors(size) for query in queries], size=size)
 
-    def _hits(self, query: Query, positions: np.ndarray, scores: np.ndarray) -> list[Hit]:
+    def _hits(self, query: Query, positions: np.ndarray, scores: np.ndarray, unit: Unit) -> Sequence[Hit]:
         places = positions[positions >= 0].tolist()
+        if unit == "passage":
+            return self.passage_hits(query, list(zip(places, scores.tolist(), strict=False)))
         found = zip(self.reader.at(places), places, scores.tolist(), strict=False)
         return [
             Hit(rank, document.id, score, document.title, document.text, document.metadata, position, query, self)
             for rank, (document, position, score) in enumerate(found, start=1)
         ]
+
+    def passage_hits(self, query: Query, ranking: Sequence[tuple[int, float]]) -> list[PassageHit]:
+        """The passages at some positions as hits, with their scores."""
+        found = []
+        passages = self.reader.passages([position for position, _ in ranking])
+        for rank, (passage, (position, score)) in enumerate(zip(passages, ranking, strict=True), start=1):
+            document, (start, stop) = passage.document, passage.span
+            facts = (rank, document.id, score, document.title, passage.text, document.metadata, position, query, self)
+            found.append(PassageHit(*facts, passage.number, passage.count, start, stop, passage.headings))
+        return found
 
 
 def _check(queries: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from lexent.arguments import HIGHEST_WEIGHT
 from lexent.errors import InputError
 from lexent.recipes import BM25, TUNABLE, Recipe
 from lexent.search.feedback import Feedback, Learning
-from lexent.search.modes import ModeName
+from lexent.search.modes import ModeName, Unit
 from lexent.types import Document
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ class SearchBody(QueryBody):
 
     k: Annotated[int, Field(ge=1, le=1_000_000_000)] = 10
     """How many documents to give."""
+    unit: Unit = "document"
+    """What hits are: documents, each by its best passage, or passages, of which several may be of one document."""
     filter: Annotated[dict[str, Any] | None, Field(examples=[{"year": {"gte": 2019}, "lang": "en"}])] = None
     """Only documents whose metadata match."""
     idf_of_subset: bool = False

@@ -161,8 +161,8 @@ def _weights(searcher: Searcher, concept: int) -> tuple[NDArray[np.int64], NDArr
     """The documents that have a concept, strongest first, and their stored weights."""
     scores, matched = searcher.document_scorer.scores(np.array([concept], np.int32), np.ones(1, np.float32))
     positions = np.flatnonzero(matched)
-    order = np.lexsort((positions, -scores[positions]))
-    return positions[order], scores[positions][order]
+    positions = searcher.in_documents(positions[np.lexsort((positions, -scores[positions]))])
+    return positions, scores[positions]
 
 
 def _histogram(weights: NDArray[np.float64]) -> dict[str, Any]:

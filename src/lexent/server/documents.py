@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
@@ -26,7 +27,10 @@ def got(served: ServedIndex, id: str, *, tokens: bool) -> DocumentReply:
     searcher = served.searcher()
     position = searcher.reader.position(id)
     document = searcher.reader.at([position])[0]
-    ids, weights = searcher.document_scorer.documents([position]).of(0)
+    passages = searcher.document_scorer.documents(searcher.reader.run(position))
+    ids, owners = np.unique(passages.ids, return_inverse=True)
+    weights = np.zeros(len(ids), np.float32)
+    np.maximum.at(weights, owners, passages.values)  # a document has what one of its passages has
     df = searcher.document_scorer.df
     concepts = [
         {"id": concept, "label": searcher.lexicon.label(concept), "weight": weight, "documents": int(df[concept])}

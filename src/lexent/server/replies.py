@@ -58,12 +58,30 @@ class RankedDocument(Reply):
     metadata: Mapping[str, Any]
 
 
+class Passage(Reply):
+    """A passage of a document."""
+
+    number: int
+    """Among the passages of its document, from 0."""
+    count: int
+    """Passages of its document."""
+    start: int
+    """Where it begins in the text of the document, in characters."""
+    stop: int
+    headings: list[str]
+    """The headings above it, outermost first."""
+    score: float
+
+
 class Hit(RankedDocument):
     """A document that was found."""
 
     strength: float
     """From 0 to 1, the same for every query: 0 is what words thrown together get, 1 what a passage of it would."""
     text: str
+    """Of the document; with unit passage, of the passage."""
+    passages: list[Passage]
+    """The best passages of the document, at most three; the score and the explanation are of the first."""
     groups: list[Line] | None = None
     """By concepts that say the same, strongest first, those of form last; the values sum to the score."""
     contributions: list[Contribution] | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexent.errors import InputError
 from lexent.explain.contributions import shared_terms
-from lexent.explain.ranking import why_ranked
+from lexent.explain.ranking import best_passage, why_ranked
 from lexent.server.bodies import CompareBody, ExplainBody, SearchBody
 from lexent.server.replies import CompareReply, RankedDocument, System
 from lexent.server.served import ServedIndex
@@ -30,7 +30,13 @@ def search(served: ServedIndex, body: SearchBody) -> dict[str, Any]:
     searcher = body.searcher(served)
     if body.k > served.limits.k:
         raise InputError(f"k is {body.k:,}; allowed: at most {served.limits.k:,}")
-    how = {"where": body.filter, "idf_of_subset": body.idf_of_subset, "mode": body.mode, **body.weighing}
+    how: dict[str, Any] = {
+        "where": body.filter,
+        "idf_of_subset": body.idf_of_subset,
+        "mode": body.mode,
+        "unit": body.unit,
+    }
+    how |= body.weighing
     found = searcher.search_many([body.query], k=body.k, **how)[0]
     names = {concept.id: concept.label for concept in found.concepts}
     hits = [hit_of(hit, names, explained=body.explain, contributions=body.contributions) for hit in found.hits]
@@ -54,6 +60,7 @@ def hit_of(hit: Hit, names: dict[int, str], *, explained: bool, contributions: i
     """As `Hit.to_dict`, in a fraction of its time: a hit has dozens of parts, and no object is made for each."""
     fields = ("rank", "id", "score", "strength", "title", "text", "metadata")
     found: dict[str, Any] = {name: getattr(hit, name) for name in fields}
+    found["passages"] = hit.places()
     if explained:
         terms = shared_terms(hit.index, hit.query, hit.position)
         kept = terms[:contributions]
@@ -72,8 +79,8 @@ def hit_of(hit: Hit, names: dict[int, str], *, explained: bool, contributions: i
 def explain(served: ServedIndex, body: ExplainBody) -> dict[str, Any]:
     """Where a document stands for a query, and why not higher."""
     searcher = body.searcher(served)
-    position = searcher.reader.position(body.document)
     query = body.weighed(searcher)
+    position = best_passage(searcher, query, searcher.reader.position(body.document))
     found = why_ranked(searcher, query, position, body.document)
     chosen = [part.concept for part in found.explanation.contributions[: body.tokens]]
     groups = [group.to_dict() for group in found.explanation.groups]
@@ -105,7 +112,7 @@ def compare(served: ServedIndex, body: CompareBody) -> CompareReply:
 
 def _by_words(searcher: Searcher, query: str, k: int) -> Ranking:
     words = searcher.lexical()
-    found = words.document_scorer.top_weighted(words.query(query).vectors(words.document_scorer.size), k)
+    found = words.top(words.query(query), k)
     positions = found.positions[0][found.positions[0] >= 0].tolist()
     return zip(searcher.reader.at(positions), found.scores[0].tolist(), strict=False)
 

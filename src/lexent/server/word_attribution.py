@@ -9,6 +9,8 @@ import numpy as np
 
 from lexent.explain.alignment import AlignedText
 from lexent.explain.contributions import shared_terms
+from lexent.explain.ranking import best_passage
+from lexent.indexing.passages import PassageText
 from lexent.search.coded_text import CodedText
 from lexent.search.results import Hit
 from lexent.server.bodies import WordsBody
@@ -26,6 +28,8 @@ CONCEPTS_PER_WORD = 4
 """Concepts that are given of each word of a document."""
 FOUND_WORDS = 12
 """Words of a document that are given with each word of the query."""
+MAX_PASSAGES = 32
+"""Passages of a document whose words are given."""
 DOCUMENTS_PER_BATCH = 32
 """Documents that are encoded together; a searcher keeps more than so many."""
 
@@ -51,7 +55,7 @@ def of_hits(served: ServedIndex, body: WordsBody) -> WordsReply:
     searcher = body.searcher(served)
     query = body.weighed(searcher)
     known = searcher.reader.positions(body.documents)
-    places = {id: known[id] for id in dict.fromkeys(body.documents) if id in known}
+    places = {id: best_passage(searcher, query, known[id]) for id in dict.fromkeys(body.documents) if id in known}
     if searcher.recipe.level != "tokens":
         return WordsReply([], [])
     own = searcher.coded_query(body.query)
@@ -63,34 +67,39 @@ def of_hits(served: ServedIndex, body: WordsBody) -> WordsReply:
         texts = searcher.coded_documents(list(places.values()))
     documents = []
     pairs = matches(searcher, query, list(places.values()))
-    for (id, position), text, words in zip(places.items(), texts, pairs, strict=True):
+    passages = searcher.reader.passages(list(places.values()))
+    for (id, position), passage, text, words in zip(places.items(), passages, texts, pairs, strict=True):
         strongest = [term for term, *_, value in shared_terms(searcher, query, position)[:MAX_CONCEPTS] if value != 0]
-        concepts = [_concept_shares(searcher, text, concept) for concept in strongest]
+        concepts = [_concept_shares(searcher, text, concept, passage) for concept in strongest]
         documents.append(DocumentWords(id, concepts, list(words or ())))
     mine = [_concept_shares(searcher, own, concept) for concept in query.ids.tolist()]
     return WordsReply([shares for shares in mine if shares.tokens], documents)
 
 
 def behind(searcher: Searcher, query: str, position: int, concepts: Sequence[int]) -> list[ConceptTokens]:
-    """The words behind some concepts, on both sides of a hit."""
+    """The words behind some concepts, on both sides of a hit. position: of its passage."""
     if searcher.recipe.level != "tokens" or not concepts:
         return []
     own, document = searcher.coded_query(query), searcher.coded_documents([position])[0]
     assert own is not None
-    label = searcher.lexicon.label
-    return [ConceptTokens(one, label(one), _shares(own, one), _shares(document, one)) for one in concepts]
+    label, passage = searcher.lexicon.label, searcher.reader.passages([position])[0]
+    return [ConceptTokens(one, label(one), _shares(own, one), _shares(document, one, passage)) for one in concepts]
 
 
 def of_document(searcher: Searcher, position: int) -> list[dict[str, Any]]:
-    """The words of a document in order, each with the concepts that it raised most; none where the recipe has none."""
+    """The words of a document in order, each with the concepts that it raised most; none where the recipe has none.
+
+    Of a long document, those of its first passages.
+    """
     if searcher.recipe.level != "tokens":
         return []
-    text = searcher.coded_documents([position])[0]
     rows: dict[tuple[int, int, str], dict[int, float]] = {}
-    for concept in np.unique(text.ids[text.values > 0]).tolist():
-        for share in text.shares(concept):
-            if share.stop > share.start:
-                rows.setdefault((share.start, share.stop, share.token), {})[concept] = share.share
+    run = searcher.reader.run(position)[:MAX_PASSAGES]
+    for passage, text in zip(searcher.reader.passages(run), searcher.coded_documents(run), strict=True):
+        for concept in np.unique(text.ids[text.values > 0]).tolist():
+            for share in passage.in_content(text.shares(concept)):
+                if share.stop > share.start:
+                    rows.setdefault((share.start, share.stop, share.token), {})[concept] = share.share
     reply = []
     for (start, stop, token), raised in sorted(rows.items()):
         best = sorted(raised, key=lambda concept: (-raised[concept], concept))[:CONCEPTS_PER_WORD]
@@ -99,11 +108,14 @@ def of_document(searcher: Searcher, position: int) -> list[dict[str, Any]]:
     return reply
 
 
-def _shares(text: AlignedText | CodedText, concept: int) -> Shares:
-    shares = text.shares(concept)
+def _shares(text: AlignedText | CodedText, concept: int, passage: PassageText | None = None) -> Shares:
+    """passage: what the text is of a document, whose places the words get."""
+    shares = text.shares(concept) if passage is None else passage.in_content(text.shares(concept))
     return Shares(sum(share.share for share in shares), shares)
 
 
-def _concept_shares(searcher: Searcher, text: AlignedText | CodedText, concept: int) -> ConceptShares:
-    found = _shares(text, concept)
+def _concept_shares(
+    searcher: Searcher, text: AlignedText | CodedText, concept: int, passage: PassageText | None = None
+) -> ConceptShares:
+    found = _shares(text, concept, passage)
     return ConceptShares(found.pooled, found.tokens, concept, searcher.lexicon.label(concept))

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from lexent import artifact
 from lexent.errors import ArtifactError
-from lexent.indexing.segment import REMEDY, Codes
-from lexent.lexicon.concept_words import ConceptWords
+from lexent.indexing.segment import REMEDY
 
 COPY_BATCH_DOCUMENTS = 4096
 """Documents that are copied at a time in a merge."""
@@ -152,14 +151,3 @@ class ForwardStoreWriter:
 
 ForwardIndex = dict[str, ForwardStore]
 """The forward index of one segment: its stores by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedDocuments:
-    """Documents as a segment keeps them, apart from their texts."""
-
-    codes: Codes
-    """For the posting lists."""
-    forward: ForwardIndex
-    words: ConceptWords
-    """Which words raised each concept."""
