@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
+import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,11 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import commands
 import small
 from lexent.corpus.passages import PassageSize, Pieces, cut, place_in_content, text_of
 from lexent.encoders import TinyEncoder
 from lexent.engine import Index
 from lexent.errors import InputError
+from lexent.evaluation.collections import Collection
+from lexent.evaluation.passages import Runner
+from lexent.evaluation.systems import Latent
 from lexent.indexing.passages import passages_of
 from lexent.models import load_encoder
 from lexent.recipes import RECIPES, Recipe
@@ -304,3 +311,50 @@ def test_recipes_know_their_passages() -> None:
     assert Recipe.from_dict(SHORT.to_dict()) == SHORT
     with pytest.raises(InputError, match="passage_tokens is 3; allowed: 16 or more"):
         RECIPES["ssr"].changed(passage_tokens=3)
+
+
+# --- command line, evaluation, server --------------------------------------------------------------------------------
+
+
+def test_the_command_line_cuts_and_shows_passages(tmp_path: Path) -> None:
+    text = (
+        "# Bread\n\nFlour and water.\n\n"
+        + "The dough has to rest. " * 60
+        + "\n\n## Stars\n\nA comet passes the galaxy."
+    )
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text(text)
+    commands.furnished(tmp_path)
+    place, given = tmp_path / "a", (tmp_path / "notes", *commands.tiny(tmp_path))
+    shown = commands.good("index", *given, "--out", place, "--passages", "64,8").stdout
+    count = int(re.findall(r"indexed  1 documents, (\d+) passages", shown)[0])
+    found = commands.good("search", place, "comet galaxy").stdout
+    assert f"passage {count} of {count}" in found
+    assert "comet passes the galaxy" in found
+    hit = commands.data("search", place, "comet galaxy", "--unit", "passage")["hits"][0]
+    document = commands.data("search", place, "comet galaxy")["hits"][0]
+    assert hit["text"] == document["text"][hit["passages"][0]["start"] : hit["passages"][0]["stop"]]
+    assert document["passages"][0] == hit["passages"][0]
+    assert hit["passages"][0]["number"] == count - 1
+    whole = commands.good("index", *given, "--out", tmp_path / "b", "--whole").stdout
+    assert "indexed  1 documents, " in whole
+    assert "passages" not in whole
+    for wrong in ("64 --whole", "1,2,3", "9", "long"):
+        refused = commands.run("index", *given, "--out", tmp_path / "c", "--passages", *wrong.split())
+        assert refused.exit_code != 0
+        assert "--passages" in refused.stderr or "passage_tokens" in refused.stderr
+
+
+def test_an_evaluation_reads_documents_to_their_ends() -> None:
+    """A system ranks documents by their best passages, as an index of the same documents does."""
+    documents = long_documents()
+    collection = Collection("long", documents, {"q": "yeast dough", "p": "comet"}, {"q": {"d1": 1}, "p": {"d2": 1}})
+    system = Latent(SHORT, small.lexicon(), TINY)
+    run = Runner(collection, None).run(system, depth=12)
+    with tempfile.TemporaryDirectory() as folder, small.build(Path(folder) / "a", documents, recipe=SHORT) as index:
+        for query, results in run.items():
+            assert results == pytest.approx(
+                {hit.id: hit.score for hit in index.search(collection.queries[query], k=12)}
+            )
+    whole = replace(system, recipe=SHORT.changed(whole_texts=True))
+    assert Runner(collection, None).run(whole, depth=12) == whole.run(collection, depth=12) != run

@@ -15,6 +15,7 @@ from lexent.evaluation import measures as scoring
 from lexent.evaluation import runs as trec
 from lexent.evaluation.collections import Collection, load
 from lexent.evaluation.overlap import Part, parts_of, train_groups
+from lexent.evaluation.passages import Runner
 from lexent.evaluation.progress import Progress, reporting
 from lexent.evaluation.runs import Run, fused, ranked
 from lexent.evaluation.systems import (
@@ -117,8 +118,9 @@ def evaluate(
     relevance feedback. adapter: evaluate its system, imrnn, too. run_dir: where to write the systems' run files.
     progress: gets how many texts are encoded.
     Where a system learned from judged queries, `parts` has the values of test queries that are new to its train split.
-    p-values are against the first baseline; those of `gains`, of a fused system against the best of its parts and of
-    one with feedback against the same without.
+    Recipes read documents to their ends, by passages, as an index does; so does the dense baseline. BM25 takes whole
+    texts. p-values are against the first baseline; those of `gains`, of a fused system against the best of its parts
+    and of one with feedback against the same without.
     """
     # Everything that can be refused at once, before the long work.
     if not isinstance(collection, Collection):
@@ -163,8 +165,9 @@ def evaluate(
             place = f"{loaded.name}-{loaded.split}-{name}.run".replace("/", "-").replace(":", "-")
             trec.write(made[name], Path(run_dir) / place, tag=name)
 
+    runner = Runner(loaded, chosen[0] if chosen else None)
     for system in systems:
-        run(system.name, partial(system.run, loaded, depth=depth))
+        run(system.name, partial(runner.run, system, depth=depth))
     beside = {system.name: [system.first.name] for system in systems if isinstance(system, Expanded)}
     for group in groups:
         name = f"{joined.method}:{'+'.join(group)}"

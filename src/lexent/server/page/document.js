@@ -90,7 +90,7 @@ function drawText(page, concept) {
   };
   fill(text, h("p", { onkeydown: arrows }, heading, body));
   const read = words.length ? words[words.length - 1].stop : 0;
-  if (read < whole_.length - 40) text.append(h("p", { class: "soft small" }, "What follows the last marked word is beyond what the encoder reads."));
+  if (read < whole_.length - 40) text.append(h("p", { class: "soft small" }, "No words are marked in what follows: they are found for the beginning of a long document."));
 }
 
 function tell(page, word) {

@@ -33,15 +33,23 @@ export function marked(text, marks, { from = 0, start = 0, stop = Infinity } = {
   return parts;
 }
 
-// About three lines around the words that gave most to the score.
+// Which passage of a long document was found.
+export function where(hit) {
+  const best = hit.passages?.[0];
+  if (!best || best.count === 1) return null;
+  return h("p", { class: "soft small where" }, [`passage ${best.number + 1} of ${best.count}`, ...best.headings].join(" › "));
+}
+
+// About three lines around the words that gave most to the score; of a long document, in the passage that was found.
 export function snippet(hit, marks) {
   const whole = new Text(hit.text.replaceAll(/\s/g, " "));
   const from = offset(hit.title);
   if (whole.length <= WINDOW) return marked(whole, marks, { from });
   const inside = marks.map((mark) => ({ at: mark.start - from, weight: mark.weight })).filter((mark) => mark.at >= 0);
-  let start = 0;
+  const first = hit.passages?.[0]?.start || 0;
+  let start = first;
   let most = -1;
-  for (const begin of [0, ...inside.map((mark) => Math.max(0, mark.at - 40))]) {
+  for (const begin of [first, ...inside.map((mark) => Math.max(0, mark.at - 40))]) {
     const heat = inside.reduce((sum, mark) => sum + (mark.at >= begin && mark.at < begin + WINDOW - 20 ? mark.weight : 0), 0);
     if (heat > most * 1.001) { most = heat; start = begin; }
   }

@@ -8,7 +8,7 @@ import { fill, h, number, plural, say, short, whole } from "./dom.js";
 import { Groups, hasAny } from "./groups.js";
 import { glide, places } from "./motion.js";
 import { Palette } from "./palette.js";
-import { marked, snippet } from "./passage.js";
+import { marked, snippet, where } from "./passage.js";
 import { lines, pairs } from "./reasons.js";
 import { bones, empty, waiting, wrong } from "./states.js";
 import { Steering } from "./steering.js";
@@ -181,6 +181,7 @@ class Search {
       h("div", { class: "hit-head" }, h("span", { class: "rank number" }, hit.rank), move, h("h2", {}, title), strength(hit), h("span", { class: "score number", title: "score" }, number(hit.score))),
       h("div", { class: "track" }, bar(hit, highest, tools)),
       legend(hit, tools),
+      where(hit),
       h("p", { class: "passage" }, snippet(hit, [])),
       this.why(card),
       hit.alignment && this.tokens(hit));
