@@ -35,6 +35,7 @@ class Mutant:
 
 KERNELS, BINARY = ("tests/test_kernels.py",), ("tests/test_binary.py",)
 MAXSIM = ("tests/test_maxsim.py", "tests/test_maxsim_search.py")
+PASSAGES = ("tests/test_passages.py",)
 MUTANTS = (
     Mutant(
         "bound pruning: threshold too high",
@@ -105,6 +106,20 @@ MUTANTS = (
         "out[place] = codes[at]",
         "out[place] = codes[0]",
         ("tests/test_explain.py", "tests/test_index.py"),
+    ),
+    Mutant(
+        "documents: too few passages searched",
+        "search/document_ranking.py",
+        "if len(firsts) < width and n == depth:",
+        "if len(firsts) < 1 and n == depth:",
+        PASSAGES,
+    ),
+    Mutant(
+        "documents: the last of its passages instead of the best",
+        "search/document_ranking.py",
+        "np.unique(owners, return_index=True)[1])",
+        "len(owners) - 1 - np.unique(owners[::-1], return_index=True)[1])",
+        PASSAGES,
     ),
     Mutant(
         "heap: ties by the higher document",
