@@ -152,7 +152,9 @@ def test_folder_of_prose(tmp_path: Path) -> None:
         ("deep/c.md", "Title", "More."),
         ("deep/empty.txt", "empty", ""),
     ]
-    assert corpus.description == "4 files; id = path, title = first heading or file name, text = the file"
+    assert (
+        corpus.description == "4 files (2 .md, 2 .txt); id = path, title = first heading or file name, text = the file"
+    )
     assert [document.id for document in read(tmp_path / "b.txt")] == ["b.txt"]
 
 
@@ -220,9 +222,9 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 def test_unknown_format_and_useless_folder(tmp_path: Path) -> None:
-    (tmp_path / "a.docx").write_bytes(b"")
-    assert 'cannot read a ".docx" file; a corpus is' in refused(tmp_path / "a.docx")
-    assert "it holds: a.docx; give a folder that does, or one file" in refused(tmp_path)
+    (tmp_path / "a.xlsx").write_bytes(b"")
+    assert 'cannot read a ".xlsx" file; a corpus is' in refused(tmp_path / "a.xlsx")
+    assert "no file that is read; not read: 1 .xlsx; give a folder that does" in refused(tmp_path)
 
 
 def test_missing_text_column(tmp_path: Path) -> None:
@@ -256,19 +258,32 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "papers.jsonl"
     path.write_bytes(b'{"id": "a", "text": "good"}\n{"id": "b", "text": "caf\xe9"}\n')
     message = refused(path)
-    assert f"{path}, line 2, byte 25 of the line (0xE9): not UTF-8 text" in message
-    assert f"mv {path} {path}.orig && iconv -f WINDOWS-1252 -t UTF-8 {path}.orig > {path}" in message
-    sheet = tmp_path / "sheet.csv"
-    sheet.write_bytes("id,text\n1,ü\n".encode("utf-16"))
-    assert f"{sheet}, line 1, byte 1 of the line (0xFF)" in refused(sheet)
-    assert "iconv -f UTF-16 " in refused(sheet)
+    assert (
+        f"{path}, line 2, byte 25 of the line (0xE9): not UTF-8 text; name its encoding: --encoding cp1252" in message
+    )
     folder = tmp_path / "notes"
     folder.mkdir()
-    (folder / "n.txt").write_bytes(b"one\ntwo \xff\n")
-    assert f"{folder / 'n.txt'}, line 2, byte 5 of the line" in refused(folder)
+    (folder / "n.txt").write_bytes(b"one\ntwo \x81\xff\n")
+    message = refused(folder)
+    assert f"{folder / 'n.txt'}, line 2, byte 5 of the line (0x81)" in message
+    assert "--encoding latin-1" in message
     packed = tmp_path / "papers.csv.gz"
-    packed.write_bytes(gzip.compress(b"id,text\n1,\xe9\n"))
-    assert f"gunzip -c < {packed}.orig | iconv" in refused(packed)
+    packed.write_bytes(gzip.compress("id,text\n1,привет, мир\n".encode("cp1251")))
+    assert "--encoding cp1251" in refused(packed)
+    packed.write_bytes(gzip.compress('id,text\n1,"привет, мир"\n'.encode("cp1251")))
+    assert [one.text for one in read(packed, encoding="cp1251")] == ["привет, мир"]
+    assert "not ascii text" in refused(packed, encoding="ascii")
+    assert "an encoding that Python knows, such as utf-8, cp1252" in refused(packed, encoding="windows")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json", "a.txt"])
+def test_a_byte_order_mark_names_the_encoding(tmp_path: Path, name: str, encoding: str) -> None:
+    path = tmp_path / name
+    table = {"a.csv": "id,text\n1,café\n", "a.json": '[{"id": 1, "text": "café"}]', "a.txt": "café"}
+    path.write_bytes(table.get(name, '{"id": 1, "text": "café"}\n').encode(encoding))
+    assert [one.text for one in read(path)] == ["café"]
+    assert [one.text for one in read(path, encoding="cp1252")] == ["café"], "the mark says more than the caller"
 
 
 def test_truncated_gzip(tmp_path: Path) -> None:
@@ -315,7 +330,7 @@ def test_empty_corpus(tmp_path: Path) -> None:
         assert f"{path} holds no documents" in refused(path)
     assert "the given list holds no documents" in refused([])
     (tmp_path / "none").mkdir()
-    assert "holds no corpus.jsonl, no .txt and no .md file" in refused(tmp_path / "none")
+    assert "holds no corpus.jsonl and no file that is read" in refused(tmp_path / "none")
 
 
 def test_broken_tables(tmp_path: Path) -> None:
@@ -323,7 +338,7 @@ def test_broken_tables(tmp_path: Path) -> None:
     path.write_text('id,text\n1,"a\nb"\n2,b,c\n')
     assert f"{path}, line 4: 3 fields, but the header names 2 (id, text)" in refused(path)
     path.write_text('id,text\n1,"never closed\n2,b\n')
-    assert f"{path}, line 3: broken CSV" in refused(path)
+    assert f"{path}, line 2: broken CSV" in refused(path)
     path.write_text("id,text,id\n1,a,2\n")
     assert 'two columns are named "id"' in refused(path)
     bare = tmp_path / "collection.tsv"
@@ -376,7 +391,7 @@ def test_texts_of_prose_are_paragraphs(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# Head\n\nOne\ntwo.\n\n\nThree.")
     (tmp_path / "b.txt").write_text(("x" * 99 + "\n") * 20)
     found = list(texts(tmp_path))
-    assert found[:3] == ["# Head", "One two.", "Three."]
+    assert found[:3] == ["Head", "One two.", "Three."]
     assert [len(text) for text in found[3:]] == [11 * 99 + 10, 9 * 99 + 8]
 
 

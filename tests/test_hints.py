@@ -102,23 +102,20 @@ def shell(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["/bin/sh", "-c", command], cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("name", ["bad.md", "two words.txt", "it's.md"])
-def test_the_hint_for_a_file_that_is_not_utf8_mends_its_folder(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["bad.md", "two words.txt", "it's.html"])
+def test_the_hint_for_a_file_that_is_not_utf8_reads_its_folder(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "good.md").write_text("flour and yeast")
     (folder / name).write_bytes("caf\xe9 au lait".encode("cp1252"))
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match="--encoding cp1252") as error:
         list(read(folder))
-    hint = str(error.value).partition("beside: ")[2]
-    done = shell(hint, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert {one.id: one.text for one in read(folder)} == {name: "caf\xe9 au lait", "good.md": "flour and yeast"}
-    assert (folder / f"{name}.orig").read_bytes() == b"caf\xe9 au lait"
+    found = read(folder, encoding=named_encoding(error))
+    assert {one.id: one.text for one in found} == {name: "caf\xe9 au lait", "good.md": "flour and yeast"}
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16-le", "utf-16-be"])
 def test_the_hint_for_a_table_that_is_not_utf8(tmp_path: Path, packed: bool, encoding: str) -> None:
     import gzip
 
@@ -127,9 +124,25 @@ def test_the_hint_for_a_table_that_is_not_utf8(tmp_path: Path, packed: bool, enc
     path.write_bytes(gzip.compress(content) if packed else content)
     with pytest.raises(InputError) as error:
         list(read(path))
+    assert [one.text for one in read(path, encoding=named_encoding(error))] == ["caf\xe9"]
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_the_hint_for_queries_that_are_not_utf8_mends_them(tmp_path: Path, encoding: str) -> None:
+    """Files that have no option for their encoding are converted."""
+    from lexent.corpus.lines import lines
+
+    path = tmp_path / "it's.tsv"
+    path.write_bytes("q1\tcaf\xe9\n".encode(encoding))
+    with pytest.raises(InputError) as error:
+        list(lines(path))
     done = shell(str(error.value).partition("beside: ")[2], tmp_path)
     assert done.returncode == 0, done.stderr
-    assert [one.text for one in read(path)] == ["caf\xe9"]
+    assert list(lines(path)) == [(1, "q1\tcaf\xe9\n")]
+
+
+def named_encoding(error: pytest.ExceptionInfo[InputError]) -> str:
+    return str(error.value).partition('(in Python encoding="')[2].partition('"')[0]
 
 
 def named(folder: Path) -> Lexicon:

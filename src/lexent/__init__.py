@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lexent.artifact import lexent_version
     from lexent.build import index
+    from lexent.corpus.sources import read
     from lexent.engine import Index
     from lexent.errors import LexentError
     from lexent.evaluation.evaluate import evaluate
@@ -51,6 +52,7 @@ _PLACES = {
     "load_encoder": "lexent.models:load_encoder",
     "load_lexicon": "lexent.lexicon:load",
     "open": "lexent.engine:Index.open",
+    "read": "lexent.corpus.sources:read",
     "train": "lexent.training.reconstruction.train:train",
     "tune": "lexent.evaluation.tuning:tune",
 }
@@ -73,6 +75,7 @@ __all__ = [
     "load_encoder",
     "load_lexicon",
     "open",
+    "read",
     "train",
     "tune",
 ]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lexent.corpus import read
+from lexent.corpus.problems import OnError, summary
 from lexent.engine import Index
+from lexent.errors import SkippedWarning
 from lexent.models import EncoderLike, LexiconLike
 
 if TYPE_CHECKING:
-    from lexent.corpus.corpus import Source
+    from lexent.corpus.sources import Source
     from lexent.recipes import Recipe
 
 
@@ -25,19 +28,22 @@ def index(
     text: str | None = None,
     title: str | None = None,
     id: str | None = None,
+    encoding: str | None = None,
+    on_error: OnError = "stop",
     extras: str | Sequence[str] = (),
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Index:
     """Indexes a corpus into the folder `out` and opens it.
 
-    source: a file or folder, or a list of those (see `lexent.corpus.read`), or documents, dicts or strings. text,
-    title, id: the columns to use, guessed where not named. encoder, lexicon: the embedded default where not given.
+    source: a file or folder, a list of those, a data frame, or documents, dicts or strings. `lexent.read` reads it,
+    with text, title, id (the columns), encoding and on_error. encoder, lexicon: the embedded default where not given.
     extras: what to keep for comparison, "dense" or "lexical". progress: called with the number of documents that were
     just finished.
     """
-    return Index.build(
-        read(source, text=text, title=title, id=id),
+    corpus = read(source, text=text, title=title, id=id, encoding=encoding, on_error=on_error)
+    built = Index.build(
+        corpus,
         out=out,
         encoder=encoder,
         lexicon=lexicon,
@@ -46,3 +52,11 @@ def index(
         progress=progress,
         overwrite=overwrite,
     )
+    if corpus.problems:
+        warnings.warn(
+            f"{summary(corpus.problems)}; the first: {corpus.problems[0]}; to have all: corpus = lexent.read(...), "
+            "lexent.index(corpus, ...), corpus.problems",
+            SkippedWarning,
+            stacklevel=2,
+        )
+    return built

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexent import arguments, recipes
 from lexent.corpus import Corpus, read
+from lexent.corpus.frames import is_frame
 from lexent.errors import InputError
 from lexent.explain.explainer import EXPLAINER
 from lexent.explain.ranking import RankExplanation, why
@@ -32,7 +33,7 @@ from lexent.search.searcher import Searcher, Settings, Where
 from lexent.types import Document
 
 if TYPE_CHECKING:
-    from lexent.corpus.corpus import Source
+    from lexent.corpus.sources import Source
     from lexent.encoders import Encoder
     from lexent.lexicon import Lexicon
 
@@ -421,7 +422,7 @@ def documents_of(source: Source) -> Iterable[Document]:
     """The documents of a source: given as they are, or read; see `lexent.corpus.read`."""
     if isinstance(source, Corpus):
         return source
-    if arguments.is_path(source) or not isinstance(source, Iterable):
+    if arguments.is_path(source) or is_frame(source) or not isinstance(source, Iterable):
         return read(source)
     if isinstance(source, Sequence):
         return read(source) if source and not isinstance(source[0], Document) else _only_documents(source)

@@ -78,5 +78,9 @@ class FieldWarning(LexentWarning):
     """Values of a metadata field were converted to the kind that the field has in its index."""
 
 
+class SkippedWarning(LexentWarning):
+    """Rows or files were left out, as on_error="skip" asked."""
+
+
 class TrainingWarning(LexentWarning):
     """A training went on without something: a learning rate that diverged, latents that never fire."""

@@ -18,7 +18,12 @@ from lexent.cli.option_groups import Json
 PACKAGES = ("numpy", "numba", "tokenizers", "safetensors")
 OPTIONAL = ("torch", "sentence-transformers")
 """For training, GPUs and encoders that the light engine does not know."""
-EXTRAS = {"eval": ("ir_measures", "ir_datasets", "bm25s"), "parquet": ("pyarrow",), "report": ("matplotlib",)}
+EXTRAS = {
+    "eval": ("ir_measures", "ir_datasets", "bm25s"),
+    "parquet": ("pyarrow",),
+    "files": ("lxml", "pypdf", "pygments"),
+    "report": ("matplotlib",),
+}
 
 
 def doctor(models: options.Models, json: Json = False) -> None:

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from lexent.cli import options
-from lexent.cli.console import Output, command, say
+from lexent.cli.console import Output, command
 from lexent.cli.option_groups import Settings, option_group
 from lexent.cli.progress import Meter
+from lexent.cli.reading_report import facts_of, say_found, say_problems
 from lexent.errors import InputError
 
 
@@ -20,7 +21,8 @@ class Target:
     """What is indexed, how, and where the index goes."""
 
     source: Annotated[Path, typer.Argument(metavar="SOURCE")]
-    """What to index: .jsonl, .csv, .tsv, .parquet, a folder of .txt or .md files, or a BEIR folder."""
+    """What to index: a file (.jsonl .json .csv .tsv .parquet .txt .md .rst .html .pdf .docx .epub .eml .mbox, source
+    code; also .gz, .zst), a folder of such files, or a BEIR folder."""
     out: Annotated[Path | None, typer.Option("-o", metavar="DIR")] = None
     """The index's folder. [default: the source's name + .lexent]"""
     recipe: options.RecipeName = "latent-terms"
@@ -32,7 +34,7 @@ class Target:
 
 def index(
     target: Target,
-    columns: options.Columns,
+    reading: options.Reading,
     models: options.Models,
     passages: options.Passages,
     settings: Annotated[Settings, options.RECIPE],
@@ -52,8 +54,8 @@ def index(
     budget = options.bytes_of(target.memory)
     place = target.out or default_out(target.source)
     artifact.check_target(place, kind="index", overwrite=target.overwrite)
-    corpus = read(target.source, **vars(columns))
-    say(f"found    {corpus.description}")
+    corpus = read(target.source, **vars(reading))
+    say_found(corpus)
     with Meter("documents") as meter:
         built = Index.build(
             corpus,
@@ -65,7 +67,8 @@ def index(
             overwrite=target.overwrite,
             **vars(models),
         )
-    facts = built.info()
+    say_problems(corpus.problems)
+    facts = {**built.info(), **facts_of(corpus)}
     seconds = perf_counter() - start
     size = f"{facts['bytes'] / 1e6:,.1f} MB, {seconds:,.1f} s"
     return Output(
@@ -83,9 +86,11 @@ def sizes_of(facts: dict[str, Any]) -> str:
 
 def default_out(source: Path) -> Path:
     """In the current folder: papers.jsonl.gz becomes papers.lexent, the folder notes becomes notes.lexent."""
+    from lexent.corpus.lines import unpacked_name
+
     name = source.resolve().name
     if not source.is_dir():
-        name = Path(name.removesuffix(".gz")).stem
+        name = Path(unpacked_name(name)).stem
     return Path(f"{name or 'corpus'}.lexent")
 
 
@@ -95,7 +100,7 @@ def add(
         Path,
         typer.Argument(metavar="SOURCE", help="What to add: the same kinds of file or folder as for lexent index."),
     ],
-    columns: options.Columns,
+    reading: options.Reading,
     models: options.IndexModels,
     upsert: Annotated[
         bool, typer.Option("--upsert", help="Documents whose id is already there take the place of the older ones.")
@@ -113,13 +118,14 @@ def add(
     start = perf_counter()
     budget = options.bytes_of(memory)
     with Index.open(path, **vars(models)) as index:
-        corpus = read(source, **vars(columns))
-        say(f"found    {corpus.description}")
+        corpus = read(source, **vars(reading))
+        say_found(corpus)
         before = len(index)
         with Meter("documents") as meter:
             progress = meter.counter("adding", corpus.count())
             count = index.add(corpus, upsert=upsert, memory=budget, progress=progress)
-        facts = {**index.info(), "added": count, "replaced": before + count - len(index)}
+        say_problems(corpus.problems)
+        facts = {**index.info(), "added": count, "replaced": before + count - len(index), **facts_of(corpus)}
     seconds = perf_counter() - start
     replaced = f", {facts['replaced']:,} of them in the place of older ones" if facts["replaced"] else ""
     line = f"added    {count:,} documents{replaced}, {seconds:,.1f} s; {path} now has {sizes_of(facts)}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lexent.recipes import Recipe
 
 Number = TypeVar("Number", int, float)
+OnError = Literal["stop", "skip"]
 RECIPE_PANEL = "Recipe settings (what is not given stays as it is)"
 RecipeName = Annotated[
     str, typer.Option("--recipe", help="The recipe, which names a choice for each stage: a name, or a file of `tune`.")
@@ -67,18 +68,22 @@ Name = Annotated[str | None, typer.Option(metavar="NAME_OR_DIR")]
 
 
 @option_group
-class TextColumns:
-    """Which columns of a file hold the text and the title."""
+class TextReading:
+    """How files are read: which columns hold the text and the title, the encoding, and what a bad row does."""
 
     text: Column = None
-    """The column that holds the text."""
+    """The column that holds the text; doc.body is a key within a column."""
     title: Column = None
     """The column that holds the title; "" for none."""
+    encoding: Annotated[str | None, typer.Option(metavar="NAME")] = None
+    """The encoding of text files, for example cp1252. [default: that of a byte order mark, else utf-8]"""
+    on_error: Annotated[OnError, typer.Option("--on-error")] = "stop"
+    """What a bad row or file does: stop ends the command, skip leaves it out and reports it."""
 
 
 @option_group
-class Columns(TextColumns):
-    """Which columns of a file hold the text, the title and the id."""
+class Reading(TextReading):
+    """How files are read, and which column holds the id."""
 
     id: Column = None
     """The column that holds the id; "" numbers the rows."""

@@ -1,8 +1,13 @@
-"""Which column holds the text, the title and the id: guessed by name and content, or named by the caller."""
+"""Which column holds the text, the title and the id: guessed by name and content, or named by the caller.
+
+Names are compared without case, blanks, dashes and underscores: "Doc ID", "doc-id" and "DocId" are one name. A column
+within another is named with a dot, as filters name it: "doc.body" is the key "body" of the column "doc".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +15,13 @@ from lexent.errors import InputError, NotFoundError
 
 Rows = Sequence[Mapping[str, Any]]
 
-# In order of preference; compared without case.
+# In order of preference.
 TEXT_NAMES = ("text", "body", "content", "contents", "abstract", "passage", "document", "article", "paragraph",
               "summary", "description", "docstring", "sentence")  # fmt: skip
 TITLE_NAMES = ("title", "name", "heading", "headline", "subject")
-ID_NAMES = ("_id", "id", "docid", "doc_id", "docno", "pid", "document_id", "passage_id", "paper_id", "uid", "uuid")
+ID_NAMES = ("_id", "id", "docid", "docno", "pid", "documentid", "passageid", "paperid", "uid", "uuid")
+_BETWEEN_WORDS = re.compile(r"[\s_-]+")
+_ENDS_AS_ID = re.compile(r"(?:(?:^|[\s_.-])[iI]|[a-z]I)[dD]\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,7 @@ def choose(rows: Rows, *, name: str, text: str | None, title: str | None, id: st
     """
     names = list(dict.fromkeys(column for row in rows for column in row))
     for option, given in (("text", text), ("title", title), ("id", id)):
-        if given not in names and (given is not None and (given or option == "text")):
+        if given is not None and (given or option == "text") and not any(_has(row, given) for row in rows):
             raise NotFoundError(
                 f'{name} has no column "{given}"; columns: {listing(rows)}; choose one: --{option} COLUMN'
             )
@@ -56,7 +63,7 @@ def choose(rows: Rows, *, name: str, text: str | None, title: str | None, id: st
         chosen_text, chosen_title = chosen_title, None  # titles are all the text there is
     if chosen_text is None or (text is None and not _text_length(rows, chosen_text)):
         empty = _named(TEXT_NAMES, names, taken)
-        if empty is not None and all(_is_empty(row.get(empty)) for row in rows):
+        if empty is not None and all(_is_empty(value_at(row, empty)) for row in rows):
             found = title if title is not None else _named(TITLE_NAMES, names, taken)
             return Columns(text=empty, title=found or None, id=chosen_id or None)
         raise InputError(f"{name} has no text column; columns: {listing(rows)}; name it: --text COLUMN")
@@ -67,15 +74,70 @@ def listing(rows: Rows) -> str:
     """Every column with its first value, shortened."""
     samples: dict[str, Any] = {}
     for row in rows:
-        for column, value in row.items():
-            if samples.get(column) in (None, ""):
+        for column, value in _leaves(row):
+            if _is_empty(samples.get(column)):
                 samples[column] = value
     return ", ".join(f"{column} ({_sample(value)})" for column, value in samples.items()) or "none"
 
 
+def value_at(row: Mapping[str, Any], column: str) -> Any:
+    """The value of a column, or of a key within one ("doc.body"); None where there is none."""
+    if column in row:
+        return row[column]
+    outer, dot, inner = column.partition(".")
+    within = row.get(outer) if dot else None
+    return value_at(within, inner) if isinstance(within, Mapping) else None
+
+
+def without(row: Mapping[str, Any], columns: Sequence[str | None]) -> dict[str, Any]:
+    """The row without some of its columns, or keys within them. A mapping of which nothing is left goes, too."""
+    found = dict(row)
+    for column in columns:
+        if column is None:
+            continue
+        outer, dot, inner = column.partition(".")
+        if column in found:
+            del found[column]
+        elif dot and isinstance(found.get(outer), Mapping):
+            rest = without(found[outer], [inner])
+            if rest or not found[outer]:
+                found[outer] = rest
+            else:
+                del found[outer]
+    return found
+
+
+def is_id_name(column: str) -> bool:
+    """Whether a column is named as one of ids, such as "id", "Doc ID" or "author_id": its values are text."""
+    return _ENDS_AS_ID.search(column) is not None or _plain(column) in {_plain(name) for name in ID_NAMES}
+
+
+def _plain(name: str) -> str:
+    return _BETWEEN_WORDS.sub("", name).lower()
+
+
 def _named(wanted: Sequence[str], names: Sequence[str], taken: set[str]) -> str | None:
-    known = {name.lower(): name for name in reversed(names) if name not in taken}
-    return next((known[name] for name in wanted if name in known), None)
+    """The column of the first wanted name that there is; one that is spelled so comes before one that reads so."""
+    free = [name for name in reversed(names) if name not in taken]
+    spelled, read = {name.lower(): name for name in free}, {_plain(name): name for name in free}
+    found = (spelled.get(name) or read.get(_plain(name)) for name in wanted)
+    return next((name for name in found if name is not None), None)
+
+
+def _has(row: Mapping[str, Any], column: str) -> bool:
+    if column in row:
+        return True
+    outer, dot, inner = column.partition(".")
+    within = row.get(outer) if dot else None
+    return isinstance(within, Mapping) and _has(within, inner)
+
+
+def _leaves(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def _is_empty(value: Any) -> bool:
@@ -86,7 +148,7 @@ def _text_length(rows: Rows, column: str) -> float:
     """The mean length of the column's strings in the sample; 0 for a column of other things."""
     total = 0
     for row in rows:
-        value = row.get(column)
+        value = value_at(row, column)
         parts = value if isinstance(value, list) else [value]
         strings = [part.strip() for part in parts if isinstance(part, str)]
         total += sum(map(len, strings)) if len(strings) == len(parts) else 0

@@ -3,7 +3,8 @@
 A pathlib.Path is always a file or folder. A string names a file where such a file exists and its suffix is one that
 Lexent reads, or where a folder of that name exists. A list whose items all name files or folders is read as files. A
 list of which only some items name files is refused, and so is a string that reads as a file name (no blank, a known
-suffix) where no such file exists. A document as a dict is never a file: {"text": "notes.txt"}.
+suffix that is not of source code: "node.js" is a word) where no such file exists. A document as a dict is never a file:
+{"text": "notes.txt"}.
 """
 
 from __future__ import annotations
@@ -13,9 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lexent.corpus import formats
+from lexent.corpus.formats import source_code
+from lexent.corpus.lines import unpacked_name
+from lexent.corpus.readers import READERS
 from lexent.errors import InputError, NotFoundError
 
-SUFFIXES = (".jsonl", ".json", ".ndjson", ".csv", ".tsv", ".parquet", ".txt", ".md")
+SUFFIXES = (*READERS, *formats.SUFFIXES)
+_NO_WORDS = tuple(suffix for suffix in SUFFIXES if suffix not in source_code.SUFFIXES)
 _LONGEST_NAME = 4096
 """Characters of a path, on Linux."""
 
@@ -55,11 +61,11 @@ def names_file(item: object) -> bool:
 
 
 def _reads_as_file_name(item: str) -> bool:
-    return _has_suffix(item) and not any(sign.isspace() for sign in item) and not _is_file(item)
+    return _has_suffix(item, _NO_WORDS) and not any(sign.isspace() for sign in item) and not _is_file(item)
 
 
-def _has_suffix(item: str) -> bool:
-    return len(item) <= _LONGEST_NAME and item[-12:].lower().removesuffix(".gz").endswith(SUFFIXES)
+def _has_suffix(item: str, suffixes: tuple[str, ...] = SUFFIXES) -> bool:
+    return len(item) <= _LONGEST_NAME and unpacked_name(item[-16:]).lower().endswith(suffixes)
 
 
 def _is_file(item: str) -> bool:

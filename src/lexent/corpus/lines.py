@@ -1,35 +1,73 @@
-"""Lines of a file, plain or gzipped, as bytes and as text. What cannot be read is named by file, line and byte."""
+"""Bytes and lines of a file, plain or packed (.gz, .zst). What cannot be read is named by file, line and byte."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import shlex
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, NamedTuple, cast
 
-from lexent.errors import InputError, NotFoundError
+from lexent.corpus.encodings import BAD_BYTES, MARK_BYTES, UTF8, bad_byte, is_wide, marked, undecodable
+from lexent.corpus.problems import RowError
+from lexent.errors import InputError, MissingExtraError, NotFoundError
 
 BOM = b"\xef\xbb\xbf"
 """Some Windows programs put this before UTF-8 text."""
+PACKED = (".gz", ".zst")
+"""Suffixes of packed files."""
+PACKED_BYTES = 1 << 14
+"""So many bytes of a zstd file are unpacked at once."""
+
+
+class Line(NamedTuple):
+    """A line of a file, with its line end."""
+
+    number: int
+    """From 1."""
+    text: str
+    error: RowError | None = None
+    """Set where some bytes are no text of the encoding."""
+
+
+def unpacked_name(name: str) -> str:
+    """The name of a file without the suffix that says how it is packed."""
+    packed = next((suffix for suffix in PACKED if name.lower().endswith(suffix)), "")
+    return name[: len(name) - len(packed)]
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The file's bytes, unpacked when its name ends in .gz."""
+    """The file's bytes, unpacked when its name ends in .gz or .zst."""
+    suffix = path.suffix.lower()
+    broken: tuple[type[Exception], ...] = (gzip.BadGzipFile, zlib.error)
+    opener: Callable[[Path], Any] = gzip.open
+    if suffix == ".zst":
+        broken, opener = _zstd(path)
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        with opener(path) if suffix in PACKED else path.open("rb") as file:
             yield cast("IO[bytes]", file)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: not a whole gzip file ({error}); fetch or pack it again: gzip FILE") from error
+    except (EOFError, *broken) as error:  # type: ignore[misc]
+        kind = "zstd" if suffix == ".zst" else "gzip"
+        raise RowError(
+            f"{path}: not a whole {kind} file ({error}); fetch or pack it again: {kind} FILE",
+            where=str(path),
+            reason="damaged file",
+        ) from error
     except FileNotFoundError as error:
         raise NotFoundError(f"no such file: {path}; check the path: ls {_quoted(path.parent)}") from error
     except IsADirectoryError as error:
         raise InputError(f"{path} is a folder; give a file that is in it: ls {_quoted(path)}") from error
     except PermissionError as error:
-        raise InputError(f"{path}: no permission to read it; allow it: chmod u+r {_quoted(path)}") from error
+        raise RowError(
+            f"{path}: no permission to read it; allow it: chmod u+r {_quoted(path)}",
+            where=str(path),
+            reason="no permission",
+        ) from error
 
 
 def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -40,9 +78,29 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Line numbers, from 1, with each line as text and its line end."""
+    """Line numbers, from 1, with each line as text and its line end. The file must be UTF-8."""
     for number, line in raw_lines(path):
         yield number, decoded(line, path, number)
+
+
+def text_lines(path: Path, encoding: str | None = None) -> Iterator[Line]:
+    """The lines of a file in an encoding; a byte order mark goes before it, and UTF-8 where neither is given.
+
+    A line with bytes that are no text has an error, and the lines after it are given none the less.
+    """
+    with opened(path) as file:
+        used = marked(cast(Any, file).peek(MARK_BYTES)[:MARK_BYTES]) or encoding or UTF8
+        if used.startswith(UTF8):
+            for number, raw in enumerate(file, 1):
+                yield _utf8_line(raw.removeprefix(BOM) if number == 1 else raw, path, number)
+            return
+        for number, text in enumerate(io.TextIOWrapper(file, used, errors=BAD_BYTES, newline="\n"), 1):
+            place = bad_byte(text)
+            error = None
+            if place is not None:
+                before = text[:place].encode(used, "replace")
+                error = undecodable(before + bytes([ord(text[place]) & 0xFF]), len(before), path, number, used)
+            yield Line(number, text, error)
 
 
 def decoded(line: bytes, path: Path, number: int) -> str:
@@ -60,8 +118,63 @@ def decoded(line: bytes, path: Path, number: int) -> str:
 
 def show_line(path: Path, number: int) -> str:
     """What to type to see that line."""
-    packed = path.suffix.lower() == ".gz"
-    return f"zcat {_quoted(path)} | sed -n {number}p" if packed else f"sed -n {number}p {_quoted(path)}"
+    unpack = {".gz": "zcat", ".zst": "zstdcat"}.get(path.suffix.lower())
+    return f"{unpack} {_quoted(path)} | sed -n {number}p" if unpack else f"sed -n {number}p {_quoted(path)}"
+
+
+def _utf8_line(raw: bytes, path: Path, number: int) -> Line:
+    if is_wide(raw):
+        return Line(number, raw.decode(errors="replace"), undecodable(raw, raw.index(0), path, number, UTF8))
+    try:
+        return Line(number, raw.decode())
+    except UnicodeDecodeError as error:
+        return Line(number, raw.decode(errors="replace"), undecodable(raw, error.start, path, number, UTF8))
+
+
+def _zstd(path: Path) -> tuple[tuple[type[Exception], ...], Callable[[Path], Any]]:
+    """The errors of a damaged zstd file, and what opens one: Python's own module, or the package."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+
+        return (zstd.ZstdError,), zstd.open
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingExtraError("zstandard", extra="files", purpose=f"reading {path}") from error
+    return (zstandard.ZstdError,), lambda path: io.BufferedReader(_WholeFrames(zstandard, path))
+
+
+class _WholeFrames(io.RawIOBase):
+    """The bytes of a zstd file; an EOFError where its last frame is not whole."""
+
+    def __init__(self, zstandard: Any, path: Path) -> None:
+        self._file = path.open("rb")
+        self._new = zstandard.ZstdDecompressor().decompressobj
+        self._frame: Any = None
+        self._packed = b""
+        self._held = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._held:
+            packed = self._packed or self._file.read(PACKED_BYTES)
+            if not packed:
+                if self._frame is not None:
+                    raise EOFError("the last frame is cut off")
+                return 0
+            self._frame = self._frame or self._new()
+            self._held, self._packed = memoryview(self._frame.decompress(packed)), b""
+            if self._frame.eof:
+                self._packed, self._frame = self._frame.unused_data, None
+        size = min(len(buffer), len(self._held))
+        buffer[:size], self._held = self._held[:size], self._held[size:]
+        return size
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def _iconv(path: Path, encoding: str) -> str:

@@ -1,93 +1,86 @@
-"""One reader a file format: JSON lines, JSON arrays, CSV, TSV, Parquet and prose, each to a Table of numbered rows."""
+"""One reader a format of tables: JSON lines, JSON arrays, CSV, TSV and Parquet, each to a Table of numbered rows.
+
+A row that cannot be read is given as a RowError, in its place; the rows after it are read all the same.
+"""
 
 from __future__ import annotations
 
 import csv
-import os
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from lexent.corpus.lines import decoded, lines, opened, raw_lines, show_line
+from lexent.corpus.encodings import decoded
+from lexent.corpus.lines import Line, opened, show_line, text_lines, unpacked_name
+from lexent.corpus.problems import RowError
+from lexent.corpus.rows import Row, Table
 from lexent.errors import InputError, MissingExtraError
-from lexent.types import Document
 
 COUNT_LIMIT = 100_000_000
 """Files of more bytes than this are not read once more only to count their rows."""
-PROSE_SUFFIXES = (".txt", ".md")
-_HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*")
-Row = Mapping[str, Any] | Document
-"""A row with named columns; sources that know what they hold give Documents."""
+Numbered = Iterator[tuple[int, Row]]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A source of rows. `rows` starts again from the first one each time it is called."""
-
-    name: str
-    """What messages call it: mostly a path."""
-    unit: str
-    """What a row is there: line, row, item or file."""
-    rows: Callable[[], Iterator[tuple[int, Row]]]
-    """The rows, each with its number in the source."""
-    count: Callable[[], int | None]
-    """How many rows there are; None where only a full pass over something large would tell."""
-    cells_are_text: bool = False
-    """Whether the source has no types of its own (CSV, TSV): they are inferred from all values of a column."""
-
-    def where(self, number: int) -> str:
-        """How a message names one row."""
-        return f"{self.name}, {self.unit} {number}"
-
-
-def json_table(path: Path) -> Table:
+def json_table(path: Path, encoding: str | None = None) -> Table:
     """JSON lines, or one array of objects."""
     with opened(path) as file:
-        array = file.read(4096).lstrip().startswith(b"[")
+        array = file.read(4096).lstrip(b"\xef\xbb\xbf\xff\xfe\0 \r\n\t").startswith(b"[")
     if array:
-        return _table(path, "item", lambda: _json_array(path))
-    return _table(path, "line", lambda: json_lines(path))
+        return _table(path, "item", lambda: _json_array(path, encoding))
+    return _table(path, "line", lambda: json_rows(path, encoding))
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSON lines file with their line numbers. The first bad line is an InputError."""
+    for number, row in json_rows(path):
+        if isinstance(row, RowError):
+            raise row
+        yield number, row
+
+
+def json_rows(path: Path, encoding: str | None = None) -> Iterator[tuple[int, dict[str, Any] | RowError]]:
     """The objects of a JSON lines file with their line numbers; blank lines are no rows."""
-    for number, line in raw_lines(path):
-        if not line.strip():
+    for number, text, error in text_lines(path, encoding):
+        if error or not text.strip():
+            if error:
+                yield number, error
             continue
         try:
-            value = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            text = decoded(line, path, number)  # says so when the bytes, not the JSON, are at fault
-            raise InputError(
-                f"{path}, line {number}: broken JSON ({error.msg}, column {error.colno}): {_short(text.strip())}; "
-                f"mend that line; to see it: {show_line(path, number)}"
-            ) from error
-        if not isinstance(value, dict):
-            raise InputError(
-                f'{path}, line {number}: {_short(repr(value))} is no object; a line reads {{"id": "7", "text": "..."}}'
+            value = orjson.loads(text)
+        except orjson.JSONDecodeError as broken:
+            yield (
+                number,
+                _bad(
+                    f"{path}, line {number}",
+                    f"broken JSON ({broken.msg}, column {broken.colno}): {_short(text.strip())}; "
+                    f"mend that line; to see it: {show_line(path, number)}",
+                    "broken JSON",
+                ),
             )
-        yield number, value
+            continue
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            where = f"{path}, line {number}"
+            yield number, _bad(where, f"{_short(repr(value))} is no object; a line reads {_EXAMPLE}", "no object")
 
 
-def csv_table(path: Path) -> Table:
+def csv_table(path: Path, encoding: str | None = None) -> Table:
     """Comma-separated values with a header line; also with semicolons, as some spreadsheets write them."""
     # The csv module refuses fields above 128 KB, for the whole process; a document may well be longer.
     csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))
-    return _table(path, "line", lambda: _csv_rows(path), cells_are_text=True)
+    return _table(path, "line", lambda: _csv_rows(path, encoding), cells_are_text=True)
 
 
-def tsv_table(path: Path) -> Table:
+def tsv_table(path: Path, encoding: str | None = None) -> Table:
     """Tab-separated values with a header line. A row is a line: quotes are text, except around a whole field."""
-    return _table(path, "line", lambda: _tsv_rows(path), cells_are_text=True)
+    return _table(path, "line", lambda: _tsv_rows(path, encoding), cells_are_text=True)
 
 
-def parquet_table(path: Path) -> Table:
+def parquet_table(path: Path, encoding: str | None = None) -> Table:
     """A Parquet file, read a batch at a time."""
     try:
         import pyarrow
@@ -95,77 +88,36 @@ def parquet_table(path: Path) -> Table:
     except ImportError as error:
         raise MissingExtraError("pyarrow", extra="parquet", purpose=f"reading {path}") from error
 
+    def broken(error: Exception) -> RowError:
+        return _bad(str(path), f"not a readable Parquet file ({_short(str(error))})", "damaged file")
+
     try:
         size = int(parquet.read_metadata(path).num_rows)
     except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a readable Parquet file ({_short(str(error))})") from error
+        raise broken(error) from error
 
-    def rows() -> Iterator[tuple[int, Row]]:
+    def rows() -> Numbered:
         number = 0
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=1024):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, row
+        try:
+            with parquet.ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=1024):
+                    for row in batch.to_pylist():
+                        number += 1
+                        yield number, row
+        except (pyarrow.ArrowException, OSError) as error:
+            raise broken(error) from error
 
     return Table(name=str(path), unit="row", rows=rows, count=lambda: size)
 
 
-def folder_table(folder: Path) -> Table:
-    """Every .txt and .md file below the folder, by path; hidden files and folders are left out."""
-    paths = prose_paths(folder)
-    if not paths:
-        others = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
-        shown = ", ".join(others[:8]) + (", …" if len(others) > 8 else "")
-        raise InputError(
-            f"{folder} holds no corpus.jsonl, no .txt and no .md file" + (f"; it holds: {shown}" if others else "")
-            + "; give a folder that does, or one file: .jsonl, .csv, .tsv, .parquet"
-        )  # fmt: skip
-
-    def rows() -> Iterator[tuple[int, Row]]:
-        for number, path in enumerate(paths, 1):
-            yield number, prose_document(path, id=path.relative_to(folder).as_posix())
-
-    return Table(name=str(folder), unit="file", rows=rows, count=lambda: len(paths))
-
-
-def file_table(path: Path) -> Table:
-    """One .txt or .md file as one document."""
-
-    def rows() -> Iterator[tuple[int, Row]]:
-        yield 1, prose_document(path, id=path.name)
-
-    return Table(name=str(path), unit="file", rows=rows, count=lambda: 1)
-
-
-def prose_paths(folder: Path) -> list[Path]:
-    """The .txt and .md files below a folder, sorted; hidden folders are left out."""
-    found = []
-    for root, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [
-            Path(root, name) for name in names if name.lower().endswith(PROSE_SUFFIXES) and not name.startswith(".")
-        ]
-    return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
-
-
-def prose_document(path: Path, *, id: str) -> Document:
-    """The file's text. The title is the first Markdown heading, else the file's name without its ending."""
-    text = "".join(line for _, line in lines(path)).replace("\r\n", "\n").strip()
-    name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-    title = name.stem
-    if name.suffix.lower() == ".md":
-        fenced = False
-        for place, line in enumerate(text.split("\n")):
-            if line.startswith(("```", "~~~")):
-                fenced = not fenced
-            heading = None if fenced else _HEADING.fullmatch(line)
-            if heading and heading.group(1):
-                title = heading.group(1)
-                if place == 0:  # the title is encoded with the text: do not count the heading twice
-                    text = text[len(line) :].strip()
-                break
-    return Document(id=id, text=text, title=title)
+READERS: dict[str, Callable[[Path, str | None], Table]] = {
+    **dict.fromkeys((".jsonl", ".json", ".ndjson"), json_table),
+    ".csv": csv_table,
+    ".tsv": tsv_table,
+    ".parquet": parquet_table,
+}
+"""By the suffix of a file, without that of packed files. A Parquet file is never packed."""
+_EXAMPLE = '{"id": "7", "text": "..."}'
 
 
 def _table(path: Path, unit: str, rows: Any, *, cells_are_text: bool = False) -> Table:
@@ -176,55 +128,96 @@ def _table(path: Path, unit: str, rows: Any, *, cells_are_text: bool = False) ->
     return Table(name=str(path), unit=unit, rows=rows, count=count, cells_are_text=cells_are_text)
 
 
-def _json_array(path: Path) -> Iterator[tuple[int, Row]]:
+def _json_array(path: Path, encoding: str | None) -> Numbered:
     with opened(path) as file:
         content = file.read()
+    text = decoded(content, path, encoding)
     try:
-        values = orjson.loads(content)
+        values = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        for number, line in enumerate(content.split(b"\n"), 1):
-            decoded(line, path, number)
-        raise InputError(
-            f"{path}, line {error.lineno}: broken JSON ({error.msg}, column {error.colno}); "
-            f"mend that line; to see it: {show_line(path, error.lineno)}"
+        raise _bad(
+            f"{path}, line {error.lineno}",
+            f"broken JSON ({error.msg}, column {error.colno}); "
+            f"mend that line; to see it: {show_line(path, error.lineno)}",
+            "broken JSON",
         ) from error
     for number, value in enumerate(values, 1):
-        if not isinstance(value, dict):
-            raise InputError(
-                f'{path}, item {number}: {_short(repr(value))} is no object; an item reads {{"id": "7", "text": "..."}}'
-            )
-        yield number, value
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            where = f"{path}, item {number}"
+            yield number, _bad(where, f"{_short(repr(value))} is no object; an item reads {_EXAMPLE}", "no object")
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    source = (line for _, line in lines(path))
+class _Lines:
+    """The lines of a file for a CSV reader, which takes one or more for a row."""
+
+    def __init__(self, source: Iterator[Line]) -> None:
+        self._source = source
+        self._ahead: list[Line] = []
+        self.taken: list[Line] = []
+        """The lines of the row that is read."""
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        line = self._ahead.pop() if self._ahead else next(self._source)
+        self.taken.append(line)
+        return line.text
+
+    def give_back(self, kept: int) -> None:
+        """The lines of the row are read again, except for the first ones."""
+        self._ahead += reversed(self.taken[kept:])
+        self.taken.clear()
+
+
+def _csv_rows(path: Path, encoding: str | None) -> Numbered:
+    """A row whose quotes are broken is one line: the lines after it are read again as rows of their own."""
+    source = _Lines(text_lines(path, encoding))
     first = next(source, "")
     separator = ";" if "," not in first and ";" in first else ","
-    reader = csv.reader(chain(filter(None, [first]), source), delimiter=separator, strict=True)
-    try:
-        header = _header(next(reader, []), path)
-        start = reader.line_num + 1
-        for cells in reader:
-            if cells:
-                yield start, _cells(header, cells, path, start)
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(
-            f"{path}, line {max(1, reader.line_num)}: broken CSV ({error}); a field with quotes is written "
-            f'"like ""this"""; to see the line: {show_line(path, max(1, reader.line_num))}'
-        ) from error
+    source.give_back(0)
+    header: list[str] = []
+    while True:
+        source.taken.clear()
+        try:
+            cells = next(csv.reader(source, delimiter=separator, strict=True))
+        except StopIteration:
+            return
+        except csv.Error as error:
+            line = source.taken[0]
+            hint = f'a field with quotes is written "like ""this"""; to see the line: {show_line(path, line.number)}'
+            broken = _bad(f"{path}, line {line.number}", f"broken CSV ({error}); {hint}", "broken CSV")
+            if not header:
+                raise broken from error
+            source.give_back(1)
+            yield line.number, line.error or broken
+            continue
+        start = source.taken[0].number
+        undecodable = next((line.error for line in source.taken if line.error), None)
+        if not header:
+            if undecodable:
+                raise undecodable
+            header = _header(cells, path)
+        elif undecodable:
+            yield start, undecodable
+        elif cells:
+            yield start, _cells(header, cells, path, start)
 
 
-def _tsv_rows(path: Path) -> Iterator[tuple[int, Row]]:
+def _tsv_rows(path: Path, encoding: str | None) -> Numbered:
     header: list[str] | None = None
-    for number, line in lines(path):
+    for number, line, error in text_lines(path, encoding):
         if not line.strip():
             continue
         cells = [_unquoted(cell) for cell in line.rstrip("\r\n").split("\t")]
         if header is None:
+            if error:
+                raise error
             header = _header(cells, path)
         else:
-            yield number, _cells(header, cells, path, number)
+            yield number, error or _cells(header, cells, path, number)
 
 
 def _unquoted(cell: str) -> str:
@@ -240,7 +233,7 @@ def _header(cells: list[str], path: Path) -> list[str]:
     names = [cell.strip() or f"column {place}" for place, cell in enumerate(cells, 1)]
     odd = next((name for name in names if name.isdigit() or len(name) > 64), None)
     if names and odd is not None:
-        mark = "\\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else ","
+        mark = "\\t" if unpacked_name(path.name).lower().endswith(".tsv") else ","
         raise InputError(
             f"{path}, line 1: expected column names, found {_short(repr(odd))}; "
             f"put a header line first, such as: id{mark}title{mark}text"
@@ -251,13 +244,19 @@ def _header(cells: list[str], path: Path) -> list[str]:
     return names
 
 
-def _cells(header: list[str], cells: list[str], path: Path, number: int) -> dict[str, str]:
+def _cells(header: list[str], cells: list[str], path: Path, number: int) -> dict[str, str] | RowError:
     if len(cells) != len(header):
-        raise InputError(
-            f"{path}, line {number}: {len(cells)} fields, but the header names {len(header)} ({', '.join(header)}); "
-            f"to see the line: {show_line(path, number)}"
+        return _bad(
+            f"{path}, line {number}",
+            f"{len(cells)} fields, but the header names {len(header)} ({', '.join(header)}); "
+            f"to see the line: {show_line(path, number)}",
+            "ragged row",
         )
     return dict(zip(header, cells, strict=True))
+
+
+def _bad(where: str, message: str, reason: str) -> RowError:
+    return RowError(f"{where}: {message}", where=where, reason=reason)
 
 
 def _short(text: str, width: int = 60) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from lexent.corpus.corpus import Corpus, read
-from lexent.corpus.lines import lines
-from lexent.corpus.readers import prose_paths
+from lexent.corpus.corpus import Corpus
+from lexent.corpus.problems import OnError
+from lexent.corpus.sources import read
 from lexent.errors import InputError
+from lexent.types import Document
 
 PIECE_CHARS = 1000
 """Prose files are cut near this many characters: an encoder reads only the start of a longer text."""
@@ -28,8 +29,9 @@ class Texts:
         """The strings, each with the number of the corpus that it is of."""
         for number, corpus in enumerate(self.corpora):
             of_files = corpus.table.unit == "file"
-            for text in _pieces(Path(corpus.name)) if of_files else corpus.contents():
-                yield number, text
+            for document in corpus.training_documents():
+                for text in _pieces(document) if of_files else (document.content,):
+                    yield number, text
 
     def count(self) -> int | None:
         """How many strings there are; None when only reading everything would tell."""
@@ -39,23 +41,30 @@ class Texts:
         return None if None in counts else sum(count or 0 for count in counts)
 
 
-def texts(source: str | Path | Sequence[str | Path], *, text: str | None = None, title: str | None = None) -> Texts:
+def texts(
+    source: str | Path | Sequence[str | Path],
+    *,
+    text: str | None = None,
+    title: str | None = None,
+    encoding: str | None = None,
+    on_error: OnError = "stop",
+) -> Texts:
     """Training strings (title, a space, text) from one path or many; each path is what `read` takes."""
     paths = [source] if isinstance(source, str | Path) else list(source)
     if not paths:
         raise InputError("no training text was given; name at least one file or folder: lexent train TEXTS --out DIR")
-    return Texts(tuple(read(Path(path), text=text, title=title) for path in paths))
+    corpora = (read(Path(path), text=text, title=title, encoding=encoding, on_error=on_error) for path in paths)
+    return Texts(tuple(corpora))
 
 
-def _pieces(path: Path) -> Iterator[str]:
-    """Paragraphs of prose files; long ones are cut at a line end."""
-    for file in prose_paths(path) if path.is_dir() else [path]:
-        held: list[str] = []
-        for _, line in lines(file):
-            if line.strip():
-                held.append(line.strip())
-            if held and (not line.strip() or sum(map(len, held)) >= PIECE_CHARS):
-                yield " ".join(held)
-                held = []
-        if held:
+def _pieces(document: Document) -> Iterator[str]:
+    """Title and paragraphs of a file; long ones are cut at a line end. A title that is the file's name is no text."""
+    if document.title and document.title not in (PurePath(document.id).stem, PurePath(document.id).name):
+        yield document.title
+    held: list[str] = []
+    for line in [*document.text.split("\n"), ""]:
+        if line.strip():
+            held.append(line.strip())
+        if held and (not line.strip() or sum(map(len, held)) >= PIECE_CHARS):
             yield " ".join(held)
+            held = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lexent.corpus.corpus import read
+from lexent.corpus.sources import read
 from lexent.errors import InputError
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.training_split import training_split

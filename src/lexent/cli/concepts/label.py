@@ -45,7 +45,7 @@ def label(
     ],
     endpoint: models.EndpointOptions,
     evidence: EvidenceOptions,
-    columns: options.TextColumns,
+    reading: options.TextReading,
     encoder: options.EncoderName = None,
     overwrite: options.Overwrite = False,
 ) -> Output:
@@ -67,7 +67,7 @@ def label(
     check_target(out, kind="lexicon", overwrite=overwrite)
     reached, seed, least = endpoint.of(model), evidence.seed, evidence.least
     lexicon, coder = lexicon_and_encoder(source, encoder=encoder)
-    held = texts_of(texts, columns, sample=evidence.sample, distinct=True)
+    held = texts_of(texts, reading, sample=evidence.sample, distinct=True)
     with Meter() as meter:
         seen = observe(held, encoder=coder, lexicon=lexicon, progress=meter.counter("coding", len(held)))
     parts = np.array([is_held_out(one, seed=seed) for one in held], dtype=bool)

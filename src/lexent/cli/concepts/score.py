@@ -104,7 +104,7 @@ def score(
     tested: TestedOptions,
     planned: Annotated[Settings, PLAN],
     judging: JudgeOptions,
-    columns: options.TextColumns,
+    reading: options.TextReading,
     endpoint: models.EndpointOptions,
     worksheets: Worksheets,
 ) -> Output:
@@ -128,7 +128,7 @@ def score(
     for_people = worksheets.export_html is not None
     plan = Plan(**{**planned, "tasks": _tasks(planned.get("tasks"), for_people=for_people)})
     collection = _collection(texts, tested.split) if "simulation" in plan.tasks else None
-    held = texts_of(texts, columns, sample=tested.sample, distinct=True)
+    held = texts_of(texts, reading, sample=tested.sample, distinct=True)
     found = _exams(held, plan, tested, collection, before=plan.labelled and not for_people)
     if collection is not None:
         _note_missing(found, documents=len(collection.documents), top=plan.top)

@@ -14,6 +14,7 @@ from lexent.cli.console import Output, command, say
 from lexent.cli.failures import INTERRUPTED, error_line
 from lexent.cli.option_groups import OptionGroup, Settings, option_group, settings_group
 from lexent.cli.progress import Meter
+from lexent.cli.reading_report import say_problems
 from lexent.cli.train import from_pairs
 from lexent.errors import InputError
 
@@ -68,7 +69,7 @@ def train(
     pairs: Annotated[Settings, from_pairs.PAIRS],
     ssr: Annotated[Settings, from_pairs.SSR],
     uhd: Annotated[Settings, from_pairs.UHD],
-    columns: options.TextColumns,
+    reading: options.TextReading,
 ) -> Output | None:
     """Train a lexicon: learn concepts from an encoder's states on your texts, and name them.
 
@@ -91,7 +92,7 @@ def train(
             raise InputError(f"--recipe {recipe} reads {chosen.level} states; leave --level {level} out")
         level = chosen.level
     begin = perf_counter()
-    held, domains = texts_by_domain(texts, columns, sample=run.sample)
+    held, domains = texts_by_domain(texts, reading, sample=run.sample)
     try:
         with Meter("") as meter:
             given: dict[str, Any] = {
@@ -209,25 +210,29 @@ def _refuse(names: Iterable[str], group: OptionGroup, why: str) -> None:
 
 
 def texts_of(
-    paths: list[Path], columns: options.TextColumns, *, sample: int | None, distinct: bool = False
+    paths: list[Path], reading: options.TextReading, *, sample: int | None, distinct: bool = False
 ) -> list[str]:
     """Texts from files or folders; `sample` of them where there are more. distinct: none of them twice or empty."""
-    return texts_by_domain(paths, columns, sample=sample, distinct=distinct)[0]
+    return texts_by_domain(paths, reading, sample=sample, distinct=distinct)[0]
 
 
 def texts_by_domain(
-    paths: list[Path], columns: options.TextColumns, *, sample: int | None, distinct: bool = False
+    paths: list[Path], reading: options.TextReading, *, sample: int | None, distinct: bool = False
 ) -> tuple[list[str], list[int]]:
     """As `texts_of`, and the number of the file or folder that each text is from."""
     from lexent.corpus import texts as read
 
-    given = read(paths, **vars(columns))
+    given = read(paths, **vars(reading))
     count = given.count()
     held = list(given.by_source()) if sample is None else sampled(given.by_source(), sample, count=count)
     if distinct:
         held = [(source, text) for text, source in {text: source for source, text in held if text.strip()}.items()]
     of = f" of {count:,}" if count and count != len(held) else ""
     say(f"found    {len(held):,}{of} texts")
+    for corpus in given.corpora:
+        if corpus.unread:
+            say(f"not read {corpus.unread}, in {corpus.name}")
+        say_problems(corpus.problems)
     return [text for _, text in held], [source for source, _ in held]
 
 

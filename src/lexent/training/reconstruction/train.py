@@ -47,12 +47,13 @@ def train(
 ) -> Lexicon:
     """Train a lexicon for an encoder and save it to the folder `out`.
 
-    texts: strings, or a file or folder, or a list of those (see `lexent.corpus.read`). They are held in memory; their
-    states are not: they are encoded, shuffled and trained on block by block, once a pass. A run that is stopped goes on
-    from its last checkpoint, in the folder `out` + ".training", when the same call is made again. sentences: up to this
-    many of each text are learned from beside it, as texts of their own, so that short texts such as queries are known
-    as well. balance: below 1, domains of text are drawn by this power of their size, 0 alike, and none makes up more
-    than a fifth of the states. Each file that is given is a domain; domains: that of each text, for strings.
+    texts: strings, or a file or folder, a list of those, a data frame, or what `lexent.read` gives. They are held in
+    memory; their states are not: they are encoded, shuffled and trained on block by block, once a pass. A run that is
+    stopped goes on from its last checkpoint, in the folder `out` + ".training", when the same call is made again.
+    sentences: up to this many of each text are learned from beside it, as texts of their own, so that short texts such
+    as queries are known as well. balance: below 1, domains of text are drawn by this power of their size, 0 alike, and
+    none makes up more than a fifth of the states. Each file that is given is a domain; domains: that of each text, for
+    strings.
     bits=8 stores the matrices in 8 bits, a quarter of the size.
     config: how; where it is not given, what suits the level. batchtopk holds some texts back, to set its threshold on.
     """
@@ -163,14 +164,17 @@ def warn_of_dead_latents(trainer: Trainer, *, passes: int) -> None:
 
 def lessons_of(source: str | Path | Iterable[str | Path]) -> Iterable[tuple[int, str]]:
     """The texts of a source, each with its domain: strings are of one, of files and folders each is one."""
-    from lexent.corpus import files_of  # reading files needs packages that training alone does not
-    from lexent.corpus import texts as read
+    from lexent.corpus import Corpus, files_of, read  # reading files needs packages that training alone does not
+    from lexent.corpus import texts as texts_of
+    from lexent.corpus.frames import is_frame
 
+    if isinstance(source, Corpus) or is_frame(source):
+        return ((0, text) for text in read(source).contents())
     if arguments.is_path(source):
-        return read(cast("str | Path", source)).by_source()
+        return texts_of(cast("str | Path", source)).by_source()
     given = arguments.items("texts", source, "strings, or files to read")
     paths = files_of(given, "texts")
-    return ((0, text) for text in arguments.texts("texts", given)) if paths is None else read(paths).by_source()
+    return ((0, text) for text in arguments.texts("texts", given)) if paths is None else texts_of(paths).by_source()
 
 
 def _held(source: str | Path | Iterable[str | Path], domains: object) -> tuple[list[str], list[int]]:
