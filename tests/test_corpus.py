@@ -196,11 +196,28 @@ def test_a_long_document(tmp_path: Path) -> None:
         ({"pid": "7", "short": "s", "what": "a longer string"}, Document("7", "a longer string", "", {"short": "s"})),
         ({"doc_id": 4, "title": "T", "abstract": ["S1.", "S2."]}, Document("4", "S1. S2.", "T")),
         ({"id": "1", "title": "only a title"}, Document("1", "only a title")),
+        ({"Doc ID": "7", "Document Text": "no", "Body Text": "t"}, Document("7", "no", "", {"Body Text": "t"})),
+        ({"doc-id": 7, "TITLE": "T", "Full_Text": "x", "text": "B"}, Document("7", "B", "T", {"Full_Text": "x"})),
+        ({"DocumentId": 7, "id": 8, "text": "B"}, Document("8", "B", "", {"DocumentId": 7})),
+        ({"ID": 7, "_id": 8, "text": "B"}, Document("8", "B", "", {"ID": 7})),
         ({"content": {"no": "text"}, "passage": "P"}, Document("0", "P", "", {"content": {"no": "text"}})),
     ],
 )
 def test_guesses(row: dict[str, object], expected: Document) -> None:
     assert list(read([row])) == [expected]
+
+
+def test_columns_within_columns(tmp_path: Path) -> None:
+    row = {"doc": {"body": "flour", "head": "Bread", "lang": "en"}, "meta": {"key": 7}, "a.b": "dotted"}
+    found = next(iter(read([row], text="doc.body", title="doc.head", id="meta.key")))
+    assert found == Document("7", "flour", "Bread", {"doc": {"lang": "en"}, "a.b": "dotted"})
+    assert row["doc"] == {"body": "flour", "head": "Bread", "lang": "en"}, "the caller's row is left alone"
+    assert next(iter(read([row], text="a.b"))).text == "dotted", "a column of that name comes first"
+    path = json_lines(tmp_path / "nested.jsonl", [row])
+    assert next(iter(read(path, text="doc.body"))).text == "flour"
+    message = refused(path, NotFoundError, text="doc.bdy")
+    assert 'has no column "doc.bdy"; columns: doc.body ("flour"), doc.head ("Bread"), doc.lang ("en")' in message
+    assert "is empty" in refused([row, {"doc": {"body": "yeast"}}], text="doc.body", id="meta.key")
 
 
 def test_overrides() -> None:

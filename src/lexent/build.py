@@ -52,7 +52,7 @@ def index(
         progress=progress,
         overwrite=overwrite,
     )
-    if corpus.problems:
+    if corpus.problems and corpus is not source:
         warnings.warn(
             f"{summary(corpus.problems)}; the first: {corpus.problems[0]}; to have all: corpus = lexent.read(...), "
             "lexent.index(corpus, ...), corpus.problems",

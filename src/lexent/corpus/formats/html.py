@@ -60,10 +60,10 @@ def _parsed(text: str, name: str) -> Any:
         raise MissingExtraError("lxml", extra="files", purpose=f"reading {name}") from error
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, no_network=True, remove_comments=True, remove_pis=True)
     root = etree.fromstring(text.replace("\0", "").encode(), parser) if text.strip() else None
-    for error in parser.error_log:
-        if error.level == etree.ErrorLevels.FATAL:  # elements are nested too deeply: the rest of the page is lost
+    for entry in parser.error_log:
+        if entry.level == etree.ErrorLevels.FATAL:  # elements are nested too deeply: the rest of the page is lost
             raise RowError(
-                f"{name}: not a readable HTML file ({error.message}); leave it out: --on-error skip",
+                f"{name}: not a readable HTML file ({entry.message}); leave it out: --on-error skip",
                 where=name,
                 reason="damaged file",
             )
