@@ -15,7 +15,7 @@ SOURCE = Path(lexent.__file__).parent
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("arguments",),
-    ("artifact", "bounded_cache", "cpu", "jit", "nan_safe", "types"),
+    ("artifact", "bounded_cache", "cpu", "jit", "nan_safe", "progress", "types"),
     ("function_words", "recipes"),
     ("corpus", "encoders", "sae", "weighting"),
     ("adapters", "lexicon"),

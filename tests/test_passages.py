@@ -358,3 +358,15 @@ def test_an_evaluation_reads_documents_to_their_ends() -> None:
             )
     whole = replace(system, recipe=SHORT.changed(whole_texts=True))
     assert Runner(collection, None).run(whole, depth=12) == whole.run(collection, depth=12) != run
+
+
+def test_progress_counts_documents_also_as_a_bar(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done: list[int] = []
+    documents = long_documents()
+    small.build(tmp_path / "a", documents, recipe=SHORT, progress=done.append).close()
+    assert sum(done) == len(documents)
+    with small.build(tmp_path / "b", documents, progress=True) as index:
+        index.add([Document("x", "word")], progress=True)
+    assert capsys.readouterr().out == ""
+    with pytest.raises(InputError, match="progress"):
+        small.build(tmp_path / "c", documents, progress=3)

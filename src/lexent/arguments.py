@@ -158,6 +158,13 @@ def function(name: str, given: T | None) -> T | None:
     return given
 
 
+def progress(given: T | bool | None) -> T | bool | None:
+    """Who hears of progress: a function, True for a bar, or nobody."""
+    if given is not None and not isinstance(given, bool) and not callable(given):
+        raise refused("progress", given, "a function of the number of documents done, True for a bar, or None")
+    return given
+
+
 def mapping(name: str, given: object, *, allowed: str) -> Mapping[Any, Any]:
     """The value, which must be a mapping."""
     if not isinstance(given, Mapping):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from lexent.corpus.problems import OnError, summary
 from lexent.engine import Index
 from lexent.errors import SkippedWarning
 from lexent.models import EncoderLike, LexiconLike
+from lexent.progress import Report
 
 if TYPE_CHECKING:
     from lexent.corpus.sources import Source
@@ -32,14 +33,14 @@ def index(
     on_error: OnError = "stop",
     extras: str | Sequence[str] = (),
     overwrite: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Report = None,
 ) -> Index:
     """Indexes a corpus into the folder `out` and opens it.
 
     source: a file or folder, a list of those, a data frame, or documents, dicts or strings. `lexent.read` reads it,
     with text, title, id (the columns), encoding and on_error. encoder, lexicon: the embedded default where not given.
-    extras: what to keep for comparison, "dense" or "lexical". progress: called with the number of documents that were
-    just finished.
+    extras: what to keep for comparison, "dense" or "lexical". progress: True for a bar with the time that is left, or a
+    function that is called with the number of documents that were just finished.
     """
     corpus = read(source, text=text, title=title, id=id, encoding=encoding, on_error=on_error)
     built = Index.build(

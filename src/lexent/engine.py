@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from lexent.indexing.reader import IndexReader
 from lexent.indexing.writer import EncodedDocuments, Writer
 from lexent.models import EncoderLike, LexiconLike
 from lexent.pipeline import Pipeline
+from lexent.progress import Report, counting
 from lexent.recipes import Recipe
 from lexent.search import fused, steering
 from lexent.search.feedback import Feedback, Learning
@@ -70,28 +71,32 @@ class Index:
         recipe: Recipe | str = "latent-terms",
         extras: str | Sequence[str] = (),
         memory: int | None = None,
-        progress: builder.Progress | None = None,
+        progress: Report = None,
         overwrite: bool = False,
     ) -> Index:
         """Indexes documents, or what `lexent.index` reads, into the folder `out` and opens it.
 
         The folder appears when all is written; an index that stood there stays until then, also when this is killed.
         extras: what to keep for comparison with other ways to search: "dense", the encoder's own vectors, "lexical".
-        memory: bytes that packing the documents stays within, beside the encoder's.
+        memory: bytes that packing the documents stays within, beside the encoder's. progress: True for a bar, or a
+        function that is called with the number of documents that were just finished.
         """
         out = arguments.path("out", out)
         arguments.flag("overwrite", overwrite)
-        used = builder.build(
-            documents_of(documents),
-            out,
-            encoder=encoder,
-            lexicon=lexicon,
-            recipe=recipes.get(recipe),
-            extras=arguments.names("extras", extras),
-            memory=arguments.whole_or_none("memory", memory, least=1),
-            progress=arguments.function("progress", progress),
-            overwrite=overwrite,
-        )
+        given, chosen = documents_of(documents), recipes.get(recipe)
+        names, budget = arguments.names("extras", extras), arguments.whole_or_none("memory", memory, least=1)
+        with counting(arguments.progress(progress), "indexing", _count(given)) as count:
+            used = builder.build(
+                given,
+                out,
+                encoder=encoder,
+                lexicon=lexicon,
+                recipe=chosen,
+                extras=names,
+                memory=budget,
+                progress=count,
+                overwrite=overwrite,
+            )
         return Index(out, encoder=used.encoder, lexicon=used.lexicon)
 
     @staticmethod
@@ -320,7 +325,7 @@ class Index:
         *,
         upsert: bool = False,
         memory: int | None = None,
-        progress: builder.Progress | None = None,
+        progress: Report = None,
     ) -> int:
         """Adds documents, all of them or none; gives how many. They are on the disk when this returns.
 
@@ -329,14 +334,15 @@ class Index:
         """
         replaced: list[int] = []
         arguments.flag("upsert", upsert)
-        arguments.function("progress", progress)
+        arguments.progress(progress)
         documents = documents_of(source)
-        with Writer(self.path, memory=arguments.whole_or_none("memory", memory, least=1)) as writer:
+        budget = arguments.whole_or_none("memory", memory, least=1)
+        with Writer(self.path, memory=budget) as writer, counting(progress, "adding", _count(documents)) as count_done:
             self._models.check(writer.reader.manifest)
 
             def material(chunk: list[Document]) -> EncodedDocuments:
                 pipeline = Pipeline(self.encoder, self.lexicon, writer.recipe)
-                return builder.material_of(chunk, pipeline, extras=writer.reader.manifest.extras, progress=progress)
+                return builder.material_of(chunk, pipeline, extras=writer.reader.manifest.extras, progress=count_done)
 
             with writer.new_segment() as segment:
                 for chunk in builder.in_chunks(documents):
@@ -357,7 +363,7 @@ class Index:
         self.refresh()
         return count
 
-    def upsert(self, source: Source, *, memory: int | None = None, progress: builder.Progress | None = None) -> int:
+    def upsert(self, source: Source, *, memory: int | None = None, progress: Report = None) -> int:
         """Adds documents; those whose id is already there take the place of the older ones. All of them or none."""
         return self.add(source, upsert=True, memory=memory, progress=progress)
 
@@ -379,12 +385,14 @@ class Index:
         self.refresh()
         return len(there)
 
-    def compact(self, *, memory: int | None = None, progress: builder.Progress | None = None) -> None:
+    def compact(self, *, memory: int | None = None, progress: Report = None) -> None:
         """Writes all documents into one segment, without what was deleted. Searches give the same, quicker."""
-        arguments.function("progress", progress)
-        with Writer(self.path, memory=arguments.whole_or_none("memory", memory, least=1)) as writer:
+        arguments.progress(progress)
+        budget = arguments.whole_or_none("memory", memory, least=1)
+        with Writer(self.path, memory=budget) as writer:
             before = writer.reader.manifest
-            writer.compact(progress=progress)
+            with counting(progress, "compacting", before.counts.passages, "passages") as count:
+                writer.compact(progress=count)
             if writer.reader.manifest != before or before.names is None:
                 writer.name_concepts(self._models.unnamed_lexicon)
         self.refresh()
@@ -433,6 +441,13 @@ def documents_of(source: Source) -> Iterable[Document]:
         return ()
     whole = chain(first, source)
     return _only_documents(whole) if isinstance(first[0], Document) else read(whole)
+
+
+def _count(documents: Iterable[Document]) -> int | None:
+    """How many documents there are, where that is known before they are read."""
+    if isinstance(documents, Corpus):
+        return documents.count()
+    return len(documents) if isinstance(documents, Sized) else None
 
 
 def _only_documents(items: Iterable[Any]) -> Iterator[Document]:

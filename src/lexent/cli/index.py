@@ -163,8 +163,9 @@ def compact(path: options.IndexPath, memory: options.Memory = None) -> Output:
     start = perf_counter()
     with Index.open(path) as index:
         before = index.info()
-        with Meter("documents") as meter:
-            index.compact(memory=options.bytes_of(memory), progress=meter.counter("compacting", len(index)))
+        with Meter("passages") as meter:
+            total = index.manifest.counts.passages
+            index.compact(memory=options.bytes_of(memory), progress=meter.counter("compacting", total))
         after = index.info()
     seconds = perf_counter() - start
     sizes = f"{before['bytes'] / 1e6:,.1f} MB to {after['bytes'] / 1e6:,.1f} MB, {seconds:,.1f} s"
