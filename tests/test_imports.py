@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("arguments",),
     ("artifact", "bounded_cache", "cpu", "jit", "nan_safe", "progress", "types"),
     ("function_words", "recipes"),
-    ("corpus", "encoders", "sae", "weighting"),
+    ("corpus", "encoders", "sae", "vocabulary", "weighting"),
     ("adapters", "lexicon"),
     ("models", "pipeline"),
     ("indexing.forward.token_kernels", "indexing.postings"),

@@ -342,7 +342,9 @@ class Index:
 
             def material(chunk: list[Document]) -> EncodedDocuments:
                 pipeline = Pipeline(self.encoder, self.lexicon, writer.recipe)
-                return builder.material_of(chunk, pipeline, extras=writer.reader.manifest.extras, progress=count_done)
+                manifest = writer.reader.manifest
+                kept: Any = {"extras": manifest.extras, "words": manifest.words}
+                return builder.material_of(chunk, pipeline, **kept, progress=count_done)
 
             with writer.new_segment() as segment:
                 for chunk in builder.in_chunks(documents):

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from lexent import arguments
 from lexent.artifact import disk_errors, write_json
 from lexent.errors import InputError, NotFoundError
-from lexent.types import Kind, Level, Match
+from lexent.types import Kind, Language, Level, Match
 
 IdfMode = Literal["lucene", "root", "okapi", "okapi-floor0", "clsr", "none"]
 Pool = Literal["sum", "max"]
@@ -92,6 +92,12 @@ class Recipe:
     """weigh: how much each of the lexicon's buckets counts; all alike where it is left out."""
     predicted: bool = False
     """weigh: let each query decide how much buckets count, as the lexicon has learned (`lexent tune --predict`)."""
+    words: float = 0.0
+    """weigh: how much words count beside concepts; 0 leaves words out."""
+    rarity: float = 2.5
+    """weigh: how much rare words count for more than common ones, an exponent of idf; 1 is BM25's."""
+    language: Language = "english"
+    """index: the language whose stems words are kept by; none keeps words as they are written."""
     prune: float = 0.0
     """weigh: share of the latents, the most frequent ones of the collection, that queries ignore."""
     match: Match = "documents"
@@ -122,6 +128,11 @@ class Recipe:
         _check(k2 is None or 0 < k2 <= most, "k2", k2, f"above 0, at most {most:,}, or none")
         for name, choices in (("formula", Formula), ("idf", IdfMode), ("pool", Pool), ("match", Match)):
             arguments.choice(name, self.setting(name), get_args(choices))
+        arguments.choice("language", self.language, get_args(Language))
+        _check(0 <= self.words <= 1000, "words", self.words, "from 0 to 1000")
+        _check(0 <= self.rarity <= 8, "rarity", self.rarity, "from 0 to 8")
+        if self.words:
+            _check(self.holds_words, "words", self.words, "0, where match is maxsim or binary is true")
         _check(0 <= self.prune < 1, "prune", self.prune, "from 0 to below 1")
         for name, cap in (("document_cap", self.document_cap), ("query_cap", self.query_cap)):
             _check(cap is None or cap >= 1, name, cap, "1 or more, or none")
@@ -180,6 +191,11 @@ class Recipe:
             raise InputError(f"values are no recipe ({error}); allowed: what Recipe.to_dict gave") from error
 
     @property
+    def holds_words(self) -> bool:
+        """Whether the posting lists of its indexes can hold words: by MaxSim they hold codes of tokens."""
+        return self.match == "documents" and not self.binary
+
+    @property
     def winners(self) -> bool:
         """Whether it is meant for a lexicon of winners (UHD)."""
         return self.binary or self.unit
@@ -220,7 +236,7 @@ def _check(good: bool, name: str, given: object, allowed: str) -> None:
 
 TUNABLE = (
     *("k1", "b", "idf", "formula", "k2", "power", "query_power", "function_words", "emphasis", "query_k"),
-    *("document_cap", "query_cap", "buckets", "predicted", "prune", "adaptive_k", "whole", "fast"),
+    *("document_cap", "query_cap", "buckets", "predicted", "words", "rarity", "prune", "adaptive_k", "whole", "fast"),
 )
 """Settings that can change without encoding the documents again."""
 
@@ -278,8 +294,10 @@ def _uhd(name: str, *, binary: bool) -> Recipe:
     return Recipe(name, k=20, query_k=16, pool="max", **alike, unit=not binary, weighting=weighting, binary=binary)
 
 
+_LATENT_TERMS = Recipe("latent-terms", specials=False, punctuation=False, function_words=0.7, emphasis=0.3)
 _ALL = (
-    Recipe("latent-terms", specials=False, punctuation=False, function_words=0.7, emphasis=0.3),
+    _LATENT_TERMS,
+    replace(_LATENT_TERMS, name="hybrid", words=1.75),
     _clsr("clsr", k=128, cap=128, weighting=BM25(k1=2.0, b=1.0, idf="none")),
     _clsr("clsr-efficient", k=32, cap=40, weighting=BM25(k1=1.0, b=1.0, idf="clsr", k2=5.0)),
     _ssr("ssr"),

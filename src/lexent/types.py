@@ -24,6 +24,45 @@ Level = Literal["tokens", "pooled"]
 Match = Literal["documents", "maxsim"]
 """How a query meets documents: by their pooled concepts, or token by token."""
 
+Language = Literal[
+    "none",
+    "arabic",
+    "armenian",
+    "basque",
+    "catalan",
+    "czech",
+    "danish",
+    "dutch",
+    "english",
+    "esperanto",
+    "estonian",
+    "finnish",
+    "french",
+    "german",
+    "greek",
+    "hindi",
+    "hungarian",
+    "indonesian",
+    "irish",
+    "italian",
+    "lithuanian",
+    "nepali",
+    "norwegian",
+    "persian",
+    "polish",
+    "portuguese",
+    "romanian",
+    "russian",
+    "serbian",
+    "sesotho",
+    "spanish",
+    "swedish",
+    "tamil",
+    "turkish",
+    "yiddish",
+]
+"""Languages whose words can be stemmed, by Snowball; none keeps words as they are written."""
+
 Progress: TypeAlias = "Callable[[int], None] | None"
 """Called with the number of texts done since its last call."""
 
@@ -189,6 +228,10 @@ class SparseVectors:
             size=size,
         )
 
+    def above(self, first: int) -> SparseVectors:
+        """The same vectors with ids that begin at `first`."""
+        return SparseVectors(self.ids + np.int32(first), self.values, self.offsets, self.size + first)
+
     def take(self, order: NDArray[np.int64]) -> SparseVectors:
         """The vectors at the given positions, in that order."""
         counts = np.diff(self.offsets)[order]
@@ -199,13 +242,15 @@ class SparseVectors:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """One concept's part of a score: value = query * document."""
+    """One concept's or one word's part of a score: value = query * document."""
 
     concept: int
     label: str
     query: float
     document: float
     value: float
+    word: bool = False
+    """Whether it is a word of the index and no concept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from lexent.adapters.modulation import Rows
 from lexent.encoders import DEFAULT, Encoder
 from lexent.errors import InputError, MismatchError, NotFoundError
 from lexent.evaluation import baselines, cached_vectors
+from lexent.evaluation.collection_words import CollectionWords
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.progress import report
 from lexent.evaluation.runs import Run, from_top, self_matches
@@ -109,11 +110,15 @@ class Latent(RecipeSystem):
 
     def scorer(self, collection: Collection) -> DocumentScorer:
         """The collection's documents, packed as an index packs them."""
-        return DocumentScorer.from_vectors(self.pooled(collection.texts, kind="document"), self.recipe)
+        vectors = self.pooled(collection.texts, kind="document")
+        words = CollectionWords.of(collection, self.recipe)
+        return DocumentScorer.from_vectors(vectors, self.recipe, words=words and words.documents)
 
     def queries(self, collection: Collection) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf: what `DocumentScorer.top` takes."""
-        return self.pipeline.query_vectors(self.pooled(collection.query_texts, kind="query"))
+        vectors = self.pipeline.query_vectors(self.pooled(collection.query_texts, kind="query"))
+        words = CollectionWords.of(collection, self.recipe)
+        return vectors if words is None else words.beside(vectors, self.recipe)
 
     def run(self, collection: Collection, *, depth: int) -> Run:
         """The documents that this system finds for each query, with their scores."""

@@ -8,12 +8,13 @@ from typing import Any
 
 from lexent.bounded_cache import BoundedCache
 from lexent.evaluation import measures as scoring
+from lexent.evaluation.collection_words import CollectionWords
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.runs import Run, from_top
 from lexent.evaluation.systems import Latent
-from lexent.indexing.segment import Codes, Segment
+from lexent.indexing.segment import Segment
 from lexent.recipes import Recipe
-from lexent.search.document_scorer import DocumentScorer
+from lexent.search.document_scorer import DocumentScorer, packed
 from lexent.types import Kind, SparseVectors
 
 TIED_DEPTH = 1000
@@ -49,16 +50,17 @@ class Trials:
 
     def scorer(self, recipe: Recipe) -> DocumentScorer:
         """The collection's documents under a recipe, as an index has them."""
-        vectors = self._represented(recipe, "document")
-        key = (*_up_to_pooling(recipe, "document"), recipe.power, recipe.document_cap, recipe.binary)
-        segment = self._packed.get_or_make(
-            key, lambda: Segment.pack(Codes.of(vectors, recipe), size=vectors.size, recipe=recipe)
-        )
-        return DocumentScorer([segment], recipe, size=vectors.size)
+        vectors, words = self._represented(recipe, "document"), CollectionWords.of(self.collection, recipe)
+        written = recipe.language if recipe.words else None
+        key = (*_up_to_pooling(recipe, "document"), recipe.power, recipe.document_cap, recipe.binary, written)
+        segment = self._packed.get_or_make(key, lambda: packed(vectors, recipe, words=words and words.documents))
+        return DocumentScorer([segment], recipe, size=segment.size, concepts=vectors.size)
 
     def queries(self, recipe: Recipe) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf."""
-        return replace(self.system, recipe=recipe).pipeline.query_vectors(self._represented(recipe, "query"))
+        system, words = replace(self.system, recipe=recipe), CollectionWords.of(self.collection, recipe)
+        vectors = system.pipeline.query_vectors(self._represented(recipe, "query"))
+        return vectors if words is None else words.beside(vectors, recipe)
 
     def run(self, recipe: Recipe) -> Run:
         """What the system's own `run` gives for the recipe."""

@@ -80,17 +80,21 @@ def attribute(text: str, concept: int, *, kind: Kind, pipeline: Pipeline) -> Att
 
 def attribution(text: CodedText, concept: int, label: str) -> Attribution:
     """The words of a coded text that raised a concept of that label."""
-    activations = text.activations(concept)
-    return Attribution(concept, label, float(activations.sum()), text.words(activations))
+    shares = text.shares(concept)
+    return Attribution(concept, label, sum(share.share for share in shares), shares)
 
 
 def tokens(hit: Hit, concept: str | int) -> ConceptTokens:
     """The words behind a concept of a hit; of several that a name may mean, the one that gave most to the score."""
     index = hit.index
-    meant = targets(concept, hit.query.ids.tolist(), lexicon=index.lexicon)
+    meant = targets(concept, hit.query.ids.tolist(), lexicon=index.lexicon, words=index.words)
     chosen = next((part.concept for part in hit.explain().contributions if part.concept in meant), meant[0])
 
     def side(text: str, kind: Kind) -> Attribution:
+        if index.words is not None and chosen >= index.words.first:
+            places = index.words.occurrences(text).get(chosen, ())
+            shares = tuple(TokenShare(one.written, one.start, one.stop, 1.0) for one in places)
+            return Attribution(chosen, index.label(chosen), float(len(shares)), shares)
         return attribute(text, chosen, kind=kind, pipeline=index.pipeline)
 
     passage = index.reader.passages([hit.position])[0]

@@ -64,7 +64,8 @@ class Explanation:
         lines = []
         for part in self.contributions:
             products = f"query {part.query:.3f} x document {part.document:.3f}"
-            lines.append(f"  {bar(part.value, longest)} {part.value:8.3f}  #{part.concept} {part.label}  ({products})")
+            name = f'"{part.label}"' if part.word else f"#{part.concept} {part.label}"
+            lines.append(f"  {bar(part.value, longest)} {part.value:8.3f}  {name}  ({products})")
         if self.left_out:
             lines.append(f"  {'':{BAR_CHARS}} {self.rest:8.3f}  {self.left_out} more")
         return "\n".join(lines)
@@ -73,7 +74,10 @@ class Explanation:
 def explain(index: Scored, query: Query, position: int, *, id: str, score: float) -> Explanation:
     """The explanation of the document at `position`, whose score for the query is known."""
     terms = shared_terms(index, query, position)
-    parts = {term: Contribution(term, index.label(term), *rest) for term, *rest in terms}
+    parts = {
+        term: Contribution(term, index.label(term), weight, document, value, index.is_word(term))
+        for term, weight, document, value in terms
+    }
     groups = tuple(
         GroupContribution(line.label, line.value, tuple(parts[one] for one in line.concepts), line.form)
         for line in index.lines(query, position, terms)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from lexent.explain.alignment import AlignedText
 from lexent.types import TokenShare
 
@@ -34,9 +32,6 @@ def highlights(hits: Sequence[Hit]) -> list[tuple[TokenShare, ...]]:
         return [passage.in_content(AlignedText.of(index, hit.query, hit.position).shares()) for hit, passage in pairs]
     found = []
     for hit, passage, text in zip(hits, passages, index.coded_documents(positions), strict=True):
-        heat = np.zeros(len(text.ids))
-        for part in hit.explain().contributions:
-            activations = text.activations(part.concept)
-            heat += activations / (activations.sum() or 1.0) * part.value
-        found.append(passage.in_content(text.words(heat)))
+        shares = text.shared_out({part.concept: part.value for part in hit.explain().contributions})
+        found.append(passage.in_content(shares))
     return found

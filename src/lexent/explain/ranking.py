@@ -35,6 +35,8 @@ class Difference:
     document: float
     other: float
     value: float
+    word: bool = False
+    """Whether it is a word of the index and no concept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ class RankExplanation:
         if self.missing:
             lines.append("concepts of the query that it lacks:")
             shown = self.missing[:SHOWN_CONCEPTS]
-            lines += [f"  {concept.weight:8.3f}  #{concept.id} {concept.label}" for concept in shown]
+            named = ((one.weight, _name(one.id, one.label, word=one.word)) for one in shown)
+            lines += [f"  {weight:8.3f}  {name}" for weight, name in named]
         for other in dict.fromkeys([self.above, self.best]):  # the second hit is compared with the first once
             lines += _compared(other) if other else []
         return "\n".join(lines)
@@ -166,7 +169,7 @@ def _comparison(
     theirs, their_values = index.contributions(query, other)
     sides = (query.ids, query.weights, mine, theirs, their_values - my_values)
     differences = [
-        Difference(concept, index.lexicon.label(concept), weight, ours, other, value)
+        Difference(concept, index.label(concept), weight, ours, other, value, index.is_word(concept))
         for concept, weight, ours, other, value in zip(*(side.tolist() for side in sides), strict=True)
         if ours != other
     ]
@@ -181,11 +184,16 @@ def _comparison(
     )
 
 
+def _name(concept: int, label: str, *, word: bool) -> str:
+    """A concept with its number; a word in quotation marks."""
+    return f'"{label}"' if word else f"#{concept} {label}"
+
+
 def _compared(other: Comparison) -> list[str]:
     longest = max((abs(difference.value) for difference in other.differences), default=0.0)
     lines = [f"rank {other.rank}, {other.id}, scores {other.gap:.3f} more ({other.score:.3f}):"]
     for difference in other.differences[:SHOWN_CONCEPTS]:
-        name = f"#{difference.concept} {difference.label}"
+        name = _name(difference.concept, difference.label, word=difference.word)
         has = f"it has {difference.other:.3f}, this one {difference.document:.3f}"
         lines.append(f"  {bar(difference.value, longest)} {difference.value:+8.3f}  {name}  ({has})")
     left = other.differences[SHOWN_CONCEPTS:]

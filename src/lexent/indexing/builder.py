@@ -29,6 +29,7 @@ from lexent.models import EncoderLike, LexiconLike, encoder_source, lexicon_sour
 from lexent.pipeline import Coded, Pipeline
 from lexent.recipes import Recipe
 from lexent.types import Document, SparseVectors
+from lexent.vocabulary import NewWords, splitter_of
 
 DOCUMENTS_PER_CHUNK = 4096
 """Documents that are held as text at once."""
@@ -64,12 +65,19 @@ def build(
         own = loaded_lexicon.encoder_id if loaded_lexicon.own_encoder is not None else None
         loaded_encoder = load_encoder(own if encoder is None else encoder)
         loaded_lexicon.check(loaded_encoder, level=recipe.level)
+        words = recipe.language if recipe.holds_words and (recipe.words or "lexical" in extras) else None
         with SegmentWriter(
-            folder / SEGMENTS / "000001", size=loaded_lexicon.size, recipe=recipe, extras=extras, memory=memory
+            folder / SEGMENTS / "000001",
+            size=loaded_lexicon.size,
+            recipe=recipe,
+            extras=extras,
+            memory=memory,
+            words=None if words is None else NewWords({}),
         ) as writer:
             pipeline = Pipeline(loaded_encoder, loaded_lexicon, recipe)
             for chunk in chain([first], chunks):
-                writer.add(chunk, partial(material_of, chunk, pipeline, extras=extras, progress=progress))
+                made = partial(material_of, chunk, pipeline, extras=extras, words=words, progress=progress)
+                writer.add(chunk, made)
         empty = Manifest(
             format=artifact.FORMAT_VERSION,
             generation=0,
@@ -89,6 +97,7 @@ def build(
                 size=loaded_lexicon.size,
             ),
             recipe=recipe.to_dict(),
+            words=words,
             extras=extras,
             counts=Counts(documents=0, postings=0, live_concepts=0, average_length=0),
             segments=(),
@@ -108,9 +117,17 @@ def in_chunks(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def material_of(
-    documents: list[Document], pipeline: Pipeline, *, extras: Sequence[str] = (), progress: Progress | None = None
+    documents: list[Document],
+    pipeline: Pipeline,
+    *,
+    extras: Sequence[str] = (),
+    words: str | None = None,
+    progress: Progress | None = None,
 ) -> EncodedDocuments:
-    """What the index keeps of documents: their passages, the codes of these, of their tokens, their vectors."""
+    """What the index keeps of documents: their passages, the codes of these, of their tokens, their vectors, words.
+
+    words: the language of the words to keep, or None.
+    """
     size, by_token = pipeline.lexicon.size, pipeline.recipe.match == "maxsim"
     vectors: list[NDArray[np.float32]] = []
     stores: ForwardIndex = {}
@@ -138,7 +155,8 @@ def material_of(
         codes = Codes.of(SparseVectors.concatenate(parts, size=size).take(order), pipeline.recipe)
     if vectors:
         stores[DenseStore.name] = DenseStore.of(np.concatenate(vectors)[order])
-    return EncodedDocuments(codes, PassageStore.of(passages), stores, counter.result(COUNTED_WORDS))
+    terms = [] if words is None else [splitter_of(words).counted(text) for text in texts]
+    return EncodedDocuments(codes, PassageStore.of(passages), stores, counter.result(COUNTED_WORDS), terms)
 
 
 def _in_documents(progress: Progress, n_passages: int, n_documents: int) -> Progress:

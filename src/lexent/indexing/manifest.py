@@ -10,13 +10,14 @@ import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lexent import artifact
-from lexent.errors import ArtifactError
+from lexent.errors import ArtifactError, InputError
 from lexent.recipes import Recipe
 
 SEGMENTS = "segments"
@@ -62,6 +63,8 @@ class Counts(_Part):
     postings: int
     live_concepts: int
     """Concepts that at least one document has."""
+    live_words: int = 0
+    """Words that at least one document has."""
     average_length: float
 
 
@@ -95,6 +98,8 @@ class SegmentPart(_Part):
     length_units: int
     """The sum of their lengths, in units of 2 ** -24."""
     deleted: DeletedPart | None = None
+    words: int = 0
+    """How many words of the index it was the first to bring; they stay when its documents go."""
     stores: dict[str, int] = {}
     """What is kept beside the lists, and how many rows of it: of tokens, or of documents."""
 
@@ -115,6 +120,8 @@ class Manifest(_Part):
     recipe: dict[str, Any]
     content: Literal["title text"] = "title text"
     """What of a document was encoded: its title, a space, its text."""
+    words: str | None = None
+    """The language of the words that the posting lists hold; None where they hold none."""
     extras: tuple[str, ...] = ()
     """What is kept beside what the recipe needs; see `lexent.indexing.forward.stores`."""
     counts: Counts
@@ -172,6 +179,24 @@ class Manifest(_Part):
                 before = found.get(name, {"rows": 0, "bytes": 0})
                 found[name] = {"rows": before["rows"] + rows, "bytes": before["bytes"] + size}
         return found
+
+    @property
+    def sizes(self) -> list[int]:
+        """For each segment how many latents there can be: concepts, and the words up to this segment."""
+        return [self.lexicon.size + before for before in accumulate(part.words for part in self.segments)]
+
+    @property
+    def size(self) -> int:
+        """Number of concepts and words."""
+        return self.lexicon.size + sum(part.words for part in self.segments)
+
+    def check_words(self, recipe: Recipe) -> None:
+        """Refuses a recipe that searches by words where the posting lists hold none."""
+        if recipe.words and self.words is None:
+            raise InputError(
+                f"words is {recipe.words:g}, and the index holds no words; allowed: 0; for words build it again: "
+                "lexent index CORPUS --out DIR --recipe hybrid --overwrite"
+            )
 
     def changed(self, **values: Any) -> Manifest:
         """The next generation, with other values."""

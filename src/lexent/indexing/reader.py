@@ -34,6 +34,7 @@ from lexent.lexicon.concept_words import ConceptWords
 from lexent.lexicon.words import WORD
 from lexent.recipes import Recipe
 from lexent.types import Document
+from lexent.vocabulary import Vocabulary, WordTable
 
 OPEN_ATTEMPTS = 20
 READ_BATCH_DOCUMENTS = 1024
@@ -66,6 +67,8 @@ class IndexReader:
     """Where passages stand in their documents; None for a segment whose documents have one each."""
     runs: tuple[PassageRuns, ...]
     """Which passages each document of a segment has."""
+    vocabulary: Vocabulary
+    """The words of the index; none where its posting lists hold concepts alone."""
 
     @staticmethod
     def open(path: Path) -> IndexReader:
@@ -104,6 +107,11 @@ class IndexReader:
         """The names that the collection gives to concepts; None where an older version wrote the index."""
         name = self.manifest.names
         return None if name is None else CollectionNames.from_bytes((self.path / name).read_bytes())
+
+    @property
+    def size(self) -> int:
+        """Number of concepts and words: a word's number follows those of all concepts."""
+        return self.manifest.size
 
     @property
     def bases(self) -> NDArray[np.int64]:
@@ -252,11 +260,12 @@ def store_kinds(recipe: Recipe, extras: Sequence[str]) -> list[type[ForwardStore
 def _open_generation(path: Path, manifest: Manifest) -> IndexReader:
     recipe, size = Recipe.from_dict(manifest.recipe), manifest.lexicon.size
     kinds = store_kinds(recipe, manifest.extras)
-    segments, tombstones = open_segments(path, manifest.segments, recipe, size=size)
-    document_stores, forward, runs = [], [], []
+    segments, tombstones = open_segments(path, manifest, recipe)
+    document_stores, forward, runs, tables = [], [], [], []
     passages: list[PassageStore | None] = []
     for part in manifest.segments:
         folder = path / SEGMENTS / part.name
+        tables.append(WordTable.open(folder, n_words=part.words, remedy=REMEDY))
         forward.append({kind.name: kind.open(folder, size=size, n_documents=part.passages) for kind in kinds})
         if PassageStore.name in part.stores:
             store = PassageStore.open(folder, size=size, n_documents=part.passages)
@@ -272,15 +281,15 @@ def _open_generation(path: Path, manifest: Manifest) -> IndexReader:
                     f'"{path}" is damaged: {part.name} has {found} documents, not {part.documents}; {REMEDY}'
                 )
     parts = (tuple(document_stores), tuple(forward), tuple(passages), tuple(runs))
-    return IndexReader(path, manifest, segments, tombstones, *parts)
+    return IndexReader(path, manifest, segments, tombstones, *parts, Vocabulary(tables))
 
 
 def open_segments(
-    path: Path, parts: Sequence[SegmentPart], recipe: Recipe, *, size: int
+    path: Path, manifest: Manifest, recipe: Recipe
 ) -> tuple[tuple[Segment, ...], tuple[Tombstones | None, ...]]:
     """Posting lists and tombstones of the segments of an index."""
     segments, tombstones = [], []
-    for part in parts:
+    for part, size in zip(manifest.segments, manifest.sizes, strict=True):
         folder = path / SEGMENTS / part.name
         sizes: Any = {"n_documents": part.passages, "length_units": part.length_units, "binary": recipe.binary}
         segments.append(Segment.open(folder, size=size, **sizes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -73,11 +73,17 @@ class Codes:
             values = np.ldexp(values, -np.repeat(doublings.astype(np.int32), np.diff(vectors.offsets)))
         return Codes(vectors.ids, quantisation.encode(values), vectors.offsets, doublings).capped(recipe.document_cap)
 
-    def capped(self, cap: int | None) -> Codes:
-        """Keeps at most `cap` latents of each document, the highest codes; None keeps all."""
+    def capped(self, cap: int | None, *, concepts: int | None = None) -> Codes:
+        """Keeps at most `cap` latents of each document, the highest codes; None keeps all.
+
+        concepts: ids from here on are words, which all stay.
+        """
         counts = np.diff(self.offsets)
         if cap is None or not len(counts) or int(counts.max()) <= cap:
             return self
+        if concepts is not None:
+            own, words = self.divided(concepts)
+            return own.capped(cap).joined(words)
         from lexent.weighting import kernels
 
         kept = kernels.strongest(self.codes.astype(np.float32), self.offsets, cap)
@@ -101,6 +107,39 @@ class Codes:
             doublings=doublings,
         )
 
+    def joined(self, words: Codes) -> Codes:
+        """The documents with their words, whose ids are above those of all concepts."""
+        own, more = np.diff(self.offsets), np.diff(words.offsets)
+        ids = np.empty(len(self.ids) + len(words.ids), np.int32)
+        codes = np.empty(len(ids), np.uint8)
+        for part, places in (
+            (self, np.arange(len(self.ids)) + np.repeat(words.offsets[:-1], own)),
+            (words, np.arange(len(words.ids)) + np.repeat(self.offsets[1:], more)),
+        ):
+            ids[places], codes[places] = part.ids, part.codes
+        return Codes(ids, codes, self.offsets + words.offsets, self.doublings)
+
+    def divided(self, concepts: int) -> tuple[Codes, Codes]:
+        """The concepts of the documents, which have the ids below `concepts`, and their words."""
+        is_word = self.ids >= concepts
+        before = np.concatenate([[0], np.cumsum(is_word)])[self.offsets].astype(np.int64)
+        own = Codes(self.ids[~is_word], self.codes[~is_word], self.offsets - before, self.doublings)
+        return own, Codes(self.ids[is_word], self.codes[is_word], before)
+
+    def renumbered(self, numbers: NDArray[np.int32]) -> Codes:
+        """The same documents with other ids, in the same order."""
+        return replace(self, ids=numbers[self.ids])
+
+    def with_words(self, counts: SparseVectors) -> Codes:
+        """The documents with their words: a word that a document has n times is stored as a concept of the value n.
+
+        counts: how often each document has each word; their ids are above those of all concepts.
+        """
+        values = np.minimum(counts.values, np.float32(quantisation.HIGHEST_VALUE))
+        if self.doublings is not None:
+            values = np.ldexp(values, -np.repeat(self.doublings.astype(np.int32), np.diff(counts.offsets)))
+        return self.joined(Codes(counts.ids, quantisation.encode(values), counts.offsets))
+
     def slice(self, start: int, stop: int) -> Codes:
         """The documents from start to below stop."""
         first, last = self.offsets[start], self.offsets[stop]
@@ -114,7 +153,7 @@ class Segment:
 
     arrays: dict[str, NDArray[Any]]
     size: int
-    """How many latents there can be."""
+    """How many latents there can be: concepts, and the words of the index up to this segment."""
     units: int | None = None
     """Sum of the lengths where it is known, so that opening need not read them."""
 
@@ -282,9 +321,16 @@ class Packer:
         folder: Path | None = None,
         memory: int | None = None,
         chunk: int = CHUNK_DOCUMENTS,
+        concepts: int | None = None,
     ) -> None:
-        """folder: where to write; None for in memory. memory: limit in bytes; chunks are packed early to keep it."""
+        """Begin a segment.
+
+        folder: where to write; None for in memory. memory: limit in bytes; chunks are packed early to keep it.
+        concepts: ids from here on are words, which add nothing to the length of a document; None for no words.
+        """
         self.size = size
+        """How many latents there can be; it may be raised while documents bring new words."""
+        self.concepts = concepts
         self._max_waiting_postings = math.inf if memory is None else max(memory // PACKING_BYTES_PER_POSTING, 1)
         self._recipe = recipe
         self._values = quantisation.transformed_values(recipe)
@@ -293,6 +339,7 @@ class Packer:
         self._n_waiting = 0
         self._starts = np.zeros((1, 4), np.int64)
         self._df = np.zeros(size, np.int64)
+        self._latents: list[NDArray[np.uint32]] = []
         self.length_units = 0
         self._doublings: list[NDArray[np.uint32]] = [np.empty((0, 2), np.uint32)]
         self._types = _BINARY_ARRAYS if recipe.binary else _ARRAYS
@@ -328,7 +375,11 @@ class Packer:
     def close(self) -> None:
         """Packs the remaining documents and finishes the files."""
         self._flush()
+        from lexent.indexing.postings import packing
+
         known = np.flatnonzero(self._df)
+        for latents in self._latents:  # each chunk has as many lines, so they wait for the last word
+            self._put("known", packing.build_known(latents, self.size))
         self._put("chunks", self._starts)
         self._put("df", np.stack([known, self._df[known]], axis=1))
         self._put("doublings", np.concatenate(self._doublings))
@@ -364,7 +415,8 @@ class Packer:
 
         codes = Codes.concatenate(waiting)
         n = len(codes)
-        sums, doublings = packing.document_sums(codes.codes, codes.offsets, self._values), codes.doublings
+        counted = codes.codes if self.concepts is None else np.where(codes.ids < self.concepts, codes.codes, 0)
+        sums, doublings = packing.document_sums(counted.astype(np.uint8), codes.offsets, self._values), codes.doublings
         if doublings is not None:
             sums *= 2.0 ** (self._recipe.power * doublings)
         lengths = quantisation.encode_lengths(sums)
@@ -384,12 +436,12 @@ class Packer:
             some = np.flatnonzero(doublings)
             self._doublings.append(np.stack([self.n_documents + some, doublings[some]], axis=1).astype(np.uint32))
         latents, lists = packed
-        self._df += np.diff(starts)
+        self._df = np.concatenate([self._df, np.zeros(self.size - len(self._df), np.int64)]) + np.diff(starts)
+        self._latents.append(latents)
         self.length_units += quantisation.length_units(lengths)
         ends = self._starts[-1] + [n, *(len(lists[name]) for name in ("records", "shorts", "codes"))]
         self._starts = np.concatenate([self._starts, ends[None]])
         arrays: dict[str, NDArray[Any]] = {
-            "known": packing.build_known(latents, self.size),
             **lists,
             "lengths": lengths,
             "packed_with": np.array([[average, quantisation.length_slope(self._recipe)]]),
@@ -406,11 +458,11 @@ def damaged() -> ArtifactError:
     return ArtifactError(f"the index is damaged: a posting list lies outside its chunk; {REMEDY}")
 
 
-def repacked(segment: Segment, recipe: Recipe) -> Segment:
-    """Packs a segment again under another transform or a smaller cap, in memory."""
-    packer = Packer(size=segment.size, recipe=recipe)
+def repacked(segment: Segment, recipe: Recipe, *, concepts: int | None = None) -> Segment:
+    """Packs a segment again under another transform or a smaller cap, in memory. concepts: see `Packer`."""
+    packer = Packer(size=segment.size, recipe=recipe, concepts=concepts)
     for codes in segment.unpack():
-        packer.add(codes.capped(recipe.document_cap))
+        packer.add(codes.capped(recipe.document_cap, concepts=concepts))
     return packer.segment()
 
 

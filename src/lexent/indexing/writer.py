@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lexent import artifact
 from lexent.errors import FieldWarning, LexentError, LockedError, WriteError
@@ -33,6 +34,7 @@ from lexent.lexicon.concept_words import ConceptWords, WordCounter
 from lexent.lexicon.lexicon import Lexicon
 from lexent.recipes import Recipe
 from lexent.types import Document
+from lexent.vocabulary import NewWords, WrittenTerm
 
 NAMES = "names"
 """Files with the names of concepts begin so; the generation that wrote them follows."""
@@ -51,6 +53,8 @@ class EncodedDocuments:
     forward: ForwardIndex
     words: ConceptWords
     """Which words raised each concept."""
+    terms: Sequence[Sequence[WrittenTerm]] = ()
+    """The words of each passage, where the index keeps them."""
 
 
 class SegmentWriter:
@@ -65,18 +69,21 @@ class SegmentWriter:
         extras: Sequence[str] = (),
         memory: int | None = None,
         kinds: FieldKinds | None = None,
+        words: NewWords | None = None,
     ) -> None:
         """Begin a segment.
 
         extras: what is kept beside what the recipe needs; see `forward.stores`. kinds: those of the fields of the index
-        that the segment is for.
+        that the segment is for. words: what numbers the words of the documents; None where the index keeps none.
         """
         with artifact.disk_errors(folder):
             folder.mkdir(parents=True)
             self._words_file = (folder / concept_words.FILE).open("wb")
         self.folder = folder
         self.documents = DocumentWriter(folder)
-        self.packer = Packer(size=size, recipe=recipe, folder=folder, memory=memory)
+        self.new_words = words
+        concepts = None if words is None else size
+        self.packer = Packer(size=size, recipe=recipe, folder=folder, memory=memory, concepts=concepts)
         self.stores = {kind.name: ForwardStoreWriter(folder, kind) for kind in store_kinds(recipe, extras)}
         self._passages: ForwardStoreWriter | None = None
         """Begun with the first document of several passages; before it every passage is a document."""
@@ -91,7 +98,10 @@ class SegmentWriter:
         try:
             if kind is None:
                 self.documents.close()
+                self.raise_size()
                 self.packer.close()
+                if self.new_words:
+                    self.new_words.table().write(self.folder)
                 for store in self._all_stores().values():
                     store.close()
                 with artifact.disk_errors(self.folder):
@@ -112,7 +122,11 @@ class SegmentWriter:
         self.documents.add(self.kinds.fitted(documents))
         made = material()
         self.append_passages(made.passages)
-        self.packer.add(made.codes)
+        codes = made.codes
+        if self.new_words is not None:
+            codes = codes.with_words(self.new_words.counts(made.terms).above(self.size))
+            self.raise_size()
+        self.packer.add(codes)
         self.words.merge(made.words)
         for name, store in self.stores.items():
             assert len(made.forward[name]) == len(made.codes)
@@ -125,6 +139,11 @@ class SegmentWriter:
             self._passages.append(PassageStore.single(self.packer.n_added))
         if self._passages is not None:
             self._passages.append(passages)
+
+    def raise_size(self) -> None:
+        """Makes room for the words that came since."""
+        if self.new_words is not None:
+            self.packer.size = self.size + self.new_words.size
 
     def _abandon(self) -> None:
         with suppress(OSError):  # what it still holds may not fit the disk
@@ -146,6 +165,7 @@ class SegmentWriter:
             documents=self.documents.count,
             passages=self.packer.n_documents,
             length_units=self.packer.length_units,
+            words=len(self.new_words or ()),
             stores={name: store.rows for name, store in self._all_stores().items()},
         )
 
@@ -183,9 +203,14 @@ class Writer:
         """The recipe of the index."""
         return Recipe.from_dict(self.reader.manifest.recipe)
 
-    def new_segment(self, recipe: Recipe | None = None) -> SegmentWriter:
-        """A writer of a new segment, under the recipe of the index or another."""
+    def new_segment(self, recipe: Recipe | None = None, *, words: NewWords | None = None) -> SegmentWriter:
+        """A writer of a new segment, under the recipe of the index or another.
+
+        words: those that the segment takes over from others; where none are given, it adds to those of the index.
+        """
         manifest = self.reader.manifest
+        if words is None and manifest.words is not None:
+            words = NewWords(self.reader.vocabulary.numbers())
         folder = self.path / SEGMENTS / f"{manifest.generation + 1:06d}"
         shutil.rmtree(folder, ignore_errors=True)  # of a commit that failed
         return SegmentWriter(
@@ -195,6 +220,7 @@ class Writer:
             extras=manifest.extras,
             memory=self.memory,
             kinds=FieldKinds(self.reader.field_kinds, self.reader.has_other_text),
+            words=words,
         )
 
     def append(self, part: SegmentPart, *, replaced: Iterable[int] = ()) -> None:
@@ -208,6 +234,7 @@ class Writer:
     def retune(self, recipe: Recipe) -> None:
         """Commits other settings. The transform and the cap change what is stored, so all segments are written anew."""
         old = self.recipe
+        self.reader.manifest.check_words(recipe)
         if (recipe.power, recipe.document_cap) == (old.power, old.document_cap):
             self._commit(list(self.reader.manifest.segments), recipe=recipe)
         else:
@@ -261,13 +288,15 @@ class Writer:
                 documents=documents, passages=len(gone), length_units=gone.length_units, mask=mask_file, df=df_file
             )
             parts[place] = parts[place].model_copy(update={"deleted": deleted})
-        return [part for part in parts if part.deleted is None or part.deleted.documents < part.documents]
+        return _needed(parts)
 
     def _merge(
         self, start: int, stop: int, *, recipe: Recipe | None = None, progress: Callable[[int], None] | None = None
     ) -> None:
         recipe, reader = recipe or self.recipe, self.reader
-        with self.new_segment(recipe) as writer:
+        words, numbers = self._merged_words(start, stop)
+        with self.new_segment(recipe, words=words) as writer:
+            writer.raise_size()
             for place in range(start, stop):
                 segment, gone = reader.segments[place], reader.tombstones[place]
                 keep = None if gone is None else ~gone.mask
@@ -275,7 +304,8 @@ class Writer:
                 passages = reader.passage_stores[place]
                 writer.append_passages(PassageStore.single(len(kept)) if passages is None else passages.take(kept))
                 for codes in segment.unpack(keep):
-                    writer.packer.add(codes.capped(recipe.document_cap))
+                    codes = codes if numbers is None else codes.renumbered(numbers)
+                    writer.packer.add(codes.capped(recipe.document_cap, concepts=writer.packer.concepts))
                     if progress:
                         progress(len(codes))
                 starts = reader.runs[place].starts[:-1]
@@ -284,8 +314,26 @@ class Writer:
                 writer.words.merge(reader.concept_words_of(place, documents if gone is not None else None))
                 for name, store in writer.stores.items():
                     store.copy(reader.forward[place][name], kept)
-        parts, merged = reader.manifest.segments, [writer.part()] if writer.packer.n_documents else []
-        self._commit([*parts[:start], *merged, *parts[stop:]], recipe=recipe)
+        parts = reader.manifest.segments
+        self._commit(_needed([*parts[:start], writer.part(), *parts[stop:]]), recipe=recipe)
+
+    def _merged_words(self, start: int, stop: int) -> tuple[NewWords | None, NDArray[np.int32] | None]:
+        """The words that some segments brought, for the one that takes their place; None where the index keeps none.
+
+        Where all segments are merged, words that no document has are left out: the new numbers of what stays.
+        """
+        reader, concepts = self.reader, self.reader.manifest.lexicon.size
+        if reader.manifest.words is None:
+            return None, None
+        words = NewWords({}, first=reader.vocabulary.starts[start])
+        kept = [pair for table in reader.vocabulary.tables[start:stop] for pair in table.pairs()]
+        if stop - start < len(reader.segments):
+            words.keep(kept)
+            return words, None
+        live = Statistics.of(reader.segments, reader.tombstones, size=reader.size).df > 0
+        live[:concepts] = True
+        words.keep(pair for pair, stays in zip(kept, live[concepts:].tolist(), strict=True) if stays)
+        return words, (np.cumsum(live) - 1).astype(np.int32)
 
     def _commit(self, parts: Sequence[SegmentPart], *, recipe: Recipe | None = None, names: str | None = None) -> None:
         if not self._held():
@@ -316,6 +364,13 @@ class Writer:
                 for path in folder.iterdir():
                     if str(path) not in named:
                         path.unlink(missing_ok=True)
+
+
+def _needed(parts: Sequence[SegmentPart]) -> list[SegmentPart]:
+    """The segments that have documents, or words that a later one has too."""
+    live = [part.documents - (part.deleted.documents if part.deleted else 0) for part in parts]
+    last = max((place for place, count in enumerate(live) if count), default=-1)
+    return [part for place, part in enumerate(parts) if live[place] or (part.words and place < last)]
 
 
 def due_for_merging(parts: Sequence[SegmentPart]) -> tuple[int, int] | None:
@@ -351,8 +406,8 @@ def committed(
         for name in [*own, *([part.deleted.mask, part.deleted.df] if part.deleted else [])]:
             key = f"{SEGMENTS}/{part.name}/{name}"
             files[key] = before.files.get(key) or FilePart(**artifact.describe_file(folder / name))
-    size = before.lexicon.size
-    found = Statistics.of(*open_segments(path, parts, recipe, size=size), size=size)
+    after, concepts = before.model_copy(update={"segments": tuple(parts)}), before.lexicon.size
+    found = Statistics.of(*open_segments(path, after, recipe), size=after.size)
     return before.changed(
         recipe=recipe.to_dict(),
         names=names,
@@ -362,7 +417,8 @@ def committed(
             documents=sum(part.documents - (part.deleted.documents if part.deleted else 0) for part in parts),
             passages=found.n_documents,
             postings=int(found.df.sum()),
-            live_concepts=int(np.count_nonzero(found.df)),
+            live_concepts=int(np.count_nonzero(found.df[:concepts])),
+            live_words=int(np.count_nonzero(found.df[concepts:])),
             average_length=found.average_length,
         ),
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lexent.pipeline import Pipeline
 from lexent.search.token_rows import of_text
 from lexent.types import Kind, RowCodes, Tokens, TokenShare
+from lexent.vocabulary import Occurrence
 
 WHOLE_TEXT = "whole text"
 """What stands in a word's place where the text as a whole was coded."""
@@ -31,6 +32,8 @@ class CodedText:
     """Whether the activations of tokens add up, or only the strongest counts."""
     whole: bool
     """Whether the last row is that of the text as a whole."""
+    written: Mapping[int, Sequence[Occurrence]] = field(default_factory=dict)
+    """Where the text has words of the index, by their ids."""
 
     def activations(self, concept: int) -> NDArray[np.float64]:
         """float64[n_rows]: how much each row raised a concept."""
@@ -43,8 +46,23 @@ class CodedText:
         """The activations of rows, by words."""
         return words(self.places, activations)
 
+    def shared_out(self, values: Mapping[int, float]) -> tuple[TokenShare, ...]:
+        """The values of concepts and of words of the index, shared out among the words that raised them."""
+        heat = np.zeros(len(self.ids))
+        found: list[TokenShare] = []
+        for concept, value in values.items():
+            if concept in self.written:
+                shares = self.shares(concept)
+                found += (replace(share, share=value / len(shares)) for share in shares)
+            else:
+                activations = self.activations(concept)
+                heat += activations / (activations.sum() or 1.0) * value
+        return summed((*self.words(heat), *found))
+
     def shares(self, concept: int) -> tuple[TokenShare, ...]:
-        """How much each word raised a concept, strongest first."""
+        """How much each word raised a concept, strongest first; for a word of the index, each place where it stands."""
+        if concept in self.written:
+            return tuple(TokenShare(one.written, one.start, one.stop, 1.0) for one in self.written[concept])
         return self.words(self.activations(concept))
 
     @cached_property
@@ -74,6 +92,11 @@ class CodedText:
             chosen[best[first]] = True
             values = np.where(chosen, values, 0.0)
         np.add.at(found, (np.array(of_row, np.int64)[rows], column[kept]), values)
+        for place, concept in enumerate(concepts.tolist()):
+            for one in self.written.get(concept, ()):
+                row = numbers.setdefault(one.written.lower(), len(numbers))
+                found = np.pad(found, ((0, row + 1 - len(found)), (0, 0))) if row >= len(found) else found
+                found[row, place] += 1.0
         return list(numbers), found / np.where(found.sum(axis=0) > 0, found.sum(axis=0), 1.0)
 
 
@@ -100,11 +123,17 @@ def coded_texts(pipeline: Pipeline, texts: Sequence[str], rows: Sequence[RowCode
 
 def words(places: Sequence[tuple[str, int, int]], activations: NDArray[np.float64]) -> tuple[TokenShare, ...]:
     """The activations of rows, summed over the words that they stand in, strongest first."""
+    return summed(TokenShare(*places[row], float(activations[row])) for row in np.flatnonzero(activations).tolist())
+
+
+def summed(shares: Iterable[TokenShare]) -> tuple[TokenShare, ...]:
+    """The shares of each place as one, strongest first."""
     found: dict[tuple[str, int, int], float] = {}
-    for row in np.flatnonzero(activations).tolist():
-        found[places[row]] = found.get(places[row], 0.0) + float(activations[row])
-    shares = [TokenShare(token, start, stop, share) for (token, start, stop), share in found.items()]
-    return tuple(sorted(shares, key=lambda share: (-share.share, share.start)))
+    for one in shares:
+        place = (one.token, one.start, one.stop)
+        found[place] = found.get(place, 0.0) + one.share
+    parts = [TokenShare(*place, share) for place, share in found.items()]
+    return tuple(sorted(parts, key=lambda part: (-part.share, part.start)))
 
 
 def places(text: str, tokens: Tokens, n_rows: int, *, whole: bool = False) -> list[tuple[str, int, int]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lexent.errors import InputError
 from lexent.indexing.postings import quantisation
-from lexent.indexing.segment import CHUNK_DOCUMENTS, Codes, Segment, Tombstones, damaged
+from lexent.indexing.segment import CHUNK_DOCUMENTS, Codes, Packer, Segment, Tombstones, damaged
 from lexent.indexing.statistics import Statistics
 from lexent.recipes import Recipe
 from lexent.types import SparseVectors
@@ -80,17 +80,21 @@ class DocumentScorer:
         *,
         size: int,
         tombstones: Sequence[Tombstones | None] | None = None,
+        concepts: int | None = None,
     ) -> None:
+        """size: number of concepts and words. concepts: ids from here on are words; None where there are no words."""
         self.segments = tuple(segments)
         self.tombstones = tuple(tombstones) if tombstones is not None else (None,) * len(self.segments)
         self.recipe = recipe
         self.size = size
+        self.concepts = size if concepts is None else concepts
         self.bases = np.cumsum([0, *(segment.n_documents for segment in self.segments)])
         statistics = Statistics.of(self.segments, self.tombstones, size=size)
         self.n_documents = statistics.n_documents
         self.df = statistics.df
         self.average_length = statistics.average_length
-        self.factors = bm25.query_factors(self.df, self.n_documents, recipe.weighting, prune=recipe.prune)
+        self.factors = self.factors_of(self.df, self.n_documents, prune=recipe.prune)
+        """float64[size]: what a query's weight for each concept and word is multiplied by."""
         max_doublings = max((segment.most_doublings for segment in self.segments), default=0)
         self.curve = quantisation.impact_curve(recipe, doublings=max_doublings)
         self._highest_impact = float(self.curve.max())
@@ -101,17 +105,23 @@ class DocumentScorer:
         self._free_workspaces: deque[Any] = deque()
 
     @staticmethod
-    def from_vectors(document_vectors: SparseVectors, recipe: Recipe) -> DocumentScorer:
-        """In memory, from pooled document vectors, before the transform."""
-        size = document_vectors.size
-        return DocumentScorer(
-            [Segment.pack(Codes.of(document_vectors, recipe), size=size, recipe=recipe)], recipe, size=size
-        )
+    def from_vectors(
+        document_vectors: SparseVectors, recipe: Recipe, *, words: SparseVectors | None = None
+    ) -> DocumentScorer:
+        """In memory, from pooled document vectors, before the transform, and from the counts of words beside them."""
+        segment = packed(document_vectors, recipe, words=words)
+        return DocumentScorer([segment], recipe, size=segment.size, concepts=document_vectors.size)
 
     @property
     def n_postings(self) -> int:
         """Number of postings of live documents."""
         return int(self.df.sum())
+
+    def factors_of(self, df: NDArray[np.int64], n_documents: int, *, prune: float = 0.0) -> NDArray[np.float64]:
+        """The factors that document frequencies int64[size] among so many documents give."""
+        own, words = np.split(df, [self.concepts])
+        factors = bm25.query_factors(own, n_documents, self.recipe.weighting, prune=prune)
+        return np.concatenate([factors, bm25.word_factors(words, n_documents, self.recipe)])
 
     def query_weights(
         self, query_vectors: SparseVectors, *, factors: NDArray[np.float64] | None = None
@@ -180,7 +190,7 @@ class DocumentScorer:
         return np.where(codes > 0, self.curve[2 * codes.astype(np.int64) + shift], np.float32(0))
 
     def documents(self, positions: Sequence[int] | NDArray[np.int64]) -> SparseVectors:
-        """Vectors of some documents, in that order: their latents and impacts."""
+        """Vectors of some documents, in that order: their latents and impacts, with words where the recipe has any."""
         wanted, order = np.unique(np.asarray(positions, np.int64), return_inverse=True)
         parts = []
         for place, segment in enumerate(self.segments):
@@ -189,6 +199,8 @@ class DocumentScorer:
             if not len(local):
                 continue
             codes = segment.documents(local)
+            if not self.recipe.words and segment.size > self.concepts:
+                codes = codes.divided(self.concepts)[0]
             shifts = np.repeat(self._impacts_of(place).shifts[local].astype(np.int64), np.diff(codes.offsets))
             weights = self.curve[2 * codes.codes.astype(np.int64) + shifts]
             parts.append(SparseVectors(codes.ids, weights, codes.offsets, self.size))
@@ -229,7 +241,7 @@ class DocumentScorer:
         """The best documents of one query."""
         weighted, counting = self._topk.weighted, self._topk.counting
         scale = quantisation.query_scale(weights, self._highest_impact)
-        query = (ids, weights, scale, self.size)
+        query = (ids, weights, scale)
         state = np.array([0, 0, self._topk.bound_pruning.NEUTRAL_AGGRESSIVENESS])
         scores, documents = heap = np.zeros(k, np.int32), np.full(k, -1, np.int64)
         workspace = self._borrow_workspace()
@@ -240,11 +252,11 @@ class DocumentScorer:
                 probed = len(mask) > 0 and np.count_nonzero(mask) <= MAX_ALLOWED_TO_PROBE
                 outcome = counting.TOO_MANY_WEIGHTS
                 if self.recipe.binary and not probed:
-                    outcome = counting.top_k(*query, lists, mask, base, *heap, state, workspace, counts)
+                    outcome = counting.top_k(*query, segment.size, lists, mask, base, *heap, state, workspace, counts)
                 if outcome == counting.TOO_MANY_WEIGHTS:
                     selected = (mask, np.flatnonzero(mask) if probed else NO_DOCUMENTS)
                     outcome = weighted.top_k(
-                        *query, lists, self._impacts_of(place), *selected, base, *heap, state, workspace
+                        *query, segment.size, lists, self._impacts_of(place), *selected, base, *heap, state, workspace
                     )
                 if outcome == weighted.NEGATIVE_WEIGHT:  # no upper bound holds, so every document is scored
                     totals, matched = self._score_all(ids, weights, masks)
@@ -289,8 +301,9 @@ class DocumentScorer:
                 packed_shifts = quantisation.narrow_shifts(lengths, average, self.recipe, b=b, doublings=doublings)
                 narrow_shifts = shifts[start:stop].astype(np.int64) - quantisation.NARROW_SHIFT_OFFSET
                 rise = narrow_shifts - packed_shifts.astype(np.int64)
-                # Empty documents are in no list.
-                rises.append(int(rise.max(initial=-quantisation.CURVE_SIZE, where=lengths > 0)))
+                # A document without concepts is in no list, unless by its words.
+                listed = True if segment.size > self.concepts else lengths > 0
+                rises.append(int(rise.max(initial=-quantisation.CURVE_SIZE, where=listed)))
                 lowest_shifts.append(int(shifts[start:stop].min(initial=neutral)))
             padded = np.concatenate([shifts, np.full(CHUNK_DOCUMENTS, neutral, np.uint16)])
             half_shifts = self._topk.workspace.aligned_zeros(len(padded))
@@ -304,6 +317,16 @@ class DocumentScorer:
             return self._free_workspaces.pop()
         except IndexError:
             return self._topk.workspace.new_workspace(binary=self.recipe.binary)
+
+
+def packed(vectors: SparseVectors, recipe: Recipe, *, words: SparseVectors | None = None) -> Segment:
+    """A segment in memory, from pooled vectors before the transform. words: counts of words, numbered from 0."""
+    codes, concepts = Codes.of(vectors, recipe), vectors.size
+    if words is None:
+        return Segment.pack(codes, size=concepts, recipe=recipe)
+    packer = Packer(size=concepts + words.size, recipe=recipe, concepts=concepts)
+    packer.add(codes.with_words(words.above(concepts)))
+    return packer.segment()
 
 
 def _read_only(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:

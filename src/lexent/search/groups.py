@@ -90,8 +90,13 @@ class QueryGroups:
         """The place of each concept's group."""
         return {concept: place for place, group in enumerate(self.groups) for concept in group.concepts}
 
-    def weighed(self, ids: Sequence[int], weights: Sequence[float], *, lexicon: Lexicon) -> QueryGroups:
-        """The same groups with other weights of their concepts; concepts that are in none make groups of their own."""
+    def weighed(
+        self, ids: Sequence[int], weights: Sequence[float], *, lexicon: Lexicon, words: Mapping[int, str] | None = None
+    ) -> QueryGroups:
+        """The same groups with other weights of their concepts; concepts that are in none make groups of their own.
+
+        words: the names of those of the ids that are words of the index.
+        """
         now = dict(zip(ids, weights, strict=True))
         kept = [
             replace(group, weight=float(sum(now.get(concept, 0.0) for concept in group.concepts)))
@@ -100,7 +105,8 @@ class QueryGroups:
         ]
         known = self.place_of()
         new = [concept for concept in ids if concept not in known]
-        added = group_concepts(new, [now[concept] for concept in new], lexicon=lexicon, query=None, taken=self.heads)
+        own = [now[concept] for concept in new]
+        added = group_concepts(new, own, lexicon=lexicon, query=None, taken=self.heads, words=words)
         return QueryGroups((*kept, *added.groups), {**self.words, **added.words})
 
     def lines(self, values: Mapping[int, float], text: TextWords) -> list[Line]:
@@ -154,21 +160,24 @@ def group_concepts(
     lexicon: Lexicon,
     query: CodedText | None,
     taken: Iterable[str] = (),
+    words: Mapping[int, str] | None = None,
 ) -> QueryGroups:
     """The groups of a query's concepts. query: with the words that raised them, where its recipe codes tokens.
 
-    taken: first words that no name may have.
+    taken: first words that no name may have. words: the names of those of the ids that are words of the index: such a
+    word is as a concept that it alone raises, so it joins the concepts that it raised in the query.
     """
     if not len(ids):
         return QueryGroups((), {})
     mass = np.abs(np.asarray(weights, np.float64))
-    concepts = [lexicon.concept(int(one)) for one in ids]
-    vocabulary = _Vocabulary()
-    documents, queries = _profiles(lexicon.concepts, np.asarray(ids, np.int32), query, vocabulary)
+    words, vocabulary = words or {}, _Vocabulary()
+    known = [None if int(one) in words else lexicon.concept(int(one)) for one in ids]
+    labels = [words[int(one)] if concept is None else concept.label for one, concept in zip(ids, known, strict=True)]
+    documents, queries = _profiles(lexicon.concepts, np.asarray(ids, np.int32), query, vocabulary, words)
     naming = documents * (1 + QUERY_WORD_BOOST * queries) + QUERY_WORD_SHARE * queries
-    forms = [place for place, concept in enumerate(concepts) if concept.form]
-    topics = np.array([place for place, concept in enumerate(concepts) if not concept.form], np.int64)
-    directions = lexicon.directions(np.asarray(ids, np.int64)).astype(np.float64)
+    forms = [place for place, concept in enumerate(known) if concept is not None and concept.form]
+    topics = np.array([place for place in range(len(known)) if place not in forms], np.int64)
+    directions = _directions(lexicon, np.asarray(ids, np.int64), words)
     parts = [mass[topics, None] * _unit(side[topics]) for side in (documents, queries, directions)]
     clusters = [topics[cluster] for cluster in _clustered(parts, mass[topics], naming[topics])]
     found: list[ConceptGroup] = []
@@ -177,15 +186,15 @@ def group_concepts(
         ranked = mass[cluster] @ naming[cluster]
         names = leading(((vocabulary.words[at], ranked[at]) for at in np.argsort(-ranked, kind="stable")), held)
         strongest = cluster[np.argmax(mass[cluster])]
-        found.append(_group(SEPARATOR.join(names) or concepts[strongest].label, cluster.tolist(), ids, weights))
+        found.append(_group(SEPARATOR.join(names) or labels[strongest], cluster.tolist(), ids, weights))
         held.append(found[-1].head)
     if forms:
         found.append(_group(FORM, forms, ids, weights, form=True))
-    words = {
+    naming_words = {
         int(one): {vocabulary.words[at]: float(row[at]) for at in np.flatnonzero(row).tolist()}
         for one, row in zip(ids, naming, strict=True)
     }
-    return QueryGroups(tuple(found), words)
+    return QueryGroups(tuple(found), naming_words)
 
 
 class TextWords:
@@ -264,7 +273,11 @@ class _Vocabulary:
 
 
 def _profiles(
-    concepts: Concepts, ids: NDArray[np.int32], query: CodedText | None, vocabulary: _Vocabulary
+    concepts: Concepts,
+    ids: NDArray[np.int32],
+    query: CodedText | None,
+    vocabulary: _Vocabulary,
+    labels: Mapping[int, str],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """float64[n_concepts, n_words] twice: how much words raise each concept in documents, and in the query."""
     typed: list[tuple[int, int]] = []
@@ -275,7 +288,7 @@ def _profiles(
     entries = [
         (row, vocabulary.place(word), share)
         for row, concept in enumerate(ids.tolist())
-        for word, share, _ in concepts.evidence(concept)
+        for word, share in _evidence(concepts, concept, labels)
         if _names_something(word)
     ]
     documents = np.zeros((len(ids), len(vocabulary.words)))
@@ -285,6 +298,22 @@ def _profiles(
     for row, place in typed:
         queries[:, place] += shares[row]
     return documents, queries
+
+
+def _evidence(concepts: Concepts, concept: int, labels: Mapping[int, str]) -> list[tuple[str, float]]:
+    """The words that raise a concept in documents, and their shares; a word of the index raises itself."""
+    if concept in labels:
+        return [(labels[concept].lower(), 1.0)]
+    return [(word, share) for word, share, _ in concepts.evidence(concept)]
+
+
+def _directions(lexicon: Lexicon, ids: NDArray[np.int64], labels: Mapping[int, str]) -> NDArray[np.float64]:
+    """The lexicon's directions of some concepts; words of the index have none."""
+    own = np.array([int(one) not in labels for one in ids], np.bool_)
+    known = lexicon.directions(ids[own]).astype(np.float64)
+    found = np.zeros((len(ids), known.shape[1]))
+    found[own] = known
+    return found
 
 
 def _names_something(word: str) -> bool:

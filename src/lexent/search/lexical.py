@@ -1,20 +1,16 @@
-"""A lexical side for an index: BM25 over its words, in memory, by the same kernels that search concepts.
+"""The lexical side of an index: BM25 over its words, by the same kernels that search concepts.
 
-Words stand where concepts stand elsewhere: lists, exact top-k and contributions that sum to the score are the index's
-own. The side is made from the stored texts when it is first needed, and lives as long as the searcher it belongs to.
+An index that holds words is searched by those. Of any other, the words of the stored texts are counted in memory when
+the side is first needed, and live as long as the searcher that they belong to.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.function_words import FUNCTION_WORDS
 from lexent.indexing.reader import IndexReader
 from lexent.indexing.segment import Codes, Segment, Tombstones
 from lexent.recipes import BM25, Recipe
@@ -22,49 +18,75 @@ from lexent.search.document_ranking import top_documents
 from lexent.search.document_scorer import DocumentScorer, Masks, TopDocuments
 from lexent.search.groups import Line
 from lexent.search.query import Query
+from lexent.search.query_words import QueryWords
 from lexent.search.results import SharedTerm
-from lexent.types import SparseVectors
+from lexent.vocabulary import NewWords, Vocabulary, WrittenTerm, splitter_of
 
 RECIPE = Recipe("words", power=1.0, query_power=None, weighting=BM25(k1=1.5, b=0.75, idf="lucene"))
-_WORD = re.compile(r"\w\w+")
+"""How words are weighed that are counted in memory."""
 _PASSAGES_PER_STEP = 4096
 """Passages whose texts are held at once."""
-
-
-def words(text: str) -> list[str]:
-    """The words of a text that count: two letters or more, no function words."""
-    return [word for word in _WORD.findall(text.casefold()) if word not in FUNCTION_WORDS]
 
 
 class Lexical:
     """The documents of an index by their words. Positions are those of the index."""
 
-    def __init__(self, reader: IndexReader) -> None:
-        self._reader = reader
-        self.vocabulary: dict[str, int] = {}
-        counted = [self._counted(reader, place) for place in range(len(reader.segments))]
-        self.names = list(self.vocabulary)
-        size = len(self.names)
-        segments = [Segment.pack(codes, size=size, recipe=RECIPE) for codes in counted]
+    def __init__(self, words: QueryWords, document_scorer: DocumentScorer, reader: IndexReader | None = None) -> None:
+        """reader: that of the index, whose documents have passages; without one every text is a document."""
+        self.words = words
+        self.document_scorer = document_scorer
+        every = int(document_scorer.bases[-1])
+        self._owners = np.arange(every) if reader is None else reader.owners
+        self._n_documents = every if reader is None else len(reader)
+
+    @staticmethod
+    def of_index(reader: IndexReader, concepts: DocumentScorer) -> Lexical:
+        """The side of an index whose concepts are searched by `concepts`."""
+        language = reader.manifest.words
+        if language is None:
+            return Lexical.counted(reader)
+        words = QueryWords(reader.vocabulary, language=language, first=concepts.concepts)
+        recipe = concepts.recipe.having(words=1.0, rarity=1.0)
+        scorer = DocumentScorer(
+            concepts.segments, recipe, size=concepts.size, concepts=concepts.concepts, tombstones=concepts.tombstones
+        )
+        return Lexical(words, scorer, reader)
+
+    @staticmethod
+    def counted(reader: IndexReader) -> Lexical:
+        """From the stored texts, in memory."""
+        language = Recipe.from_dict(reader.manifest.recipe).language
+        new = NewWords({})
+        counted = [_counted(reader, place, new, language) for place in range(len(reader.segments))]
+        segments = [Segment.pack(codes, size=len(new), recipe=RECIPE) for codes in counted]
         tombstones = [
             None if gone is None else Tombstones.of(segment, gone.mask)
             for segment, gone in zip(segments, reader.tombstones, strict=True)
         ]
-        self.document_scorer = DocumentScorer(segments, RECIPE, size=size, tombstones=tombstones)
+        words = QueryWords(Vocabulary([new.table()]), language=language, first=0)
+        return Lexical(words, DocumentScorer(segments, RECIPE, size=len(new), tombstones=tombstones), reader)
+
+    @staticmethod
+    def of_texts(texts: Iterable[str]) -> Lexical:
+        """From English texts, in memory."""
+        new = NewWords({})
+        codes = Codes.of(new.counts(map(splitter_of("english").counted, texts)), RECIPE)
+        words = QueryWords(Vocabulary([new.table()]), language="english", first=0)
+        segment = Segment.pack(codes, size=len(new), recipe=RECIPE)
+        return Lexical(words, DocumentScorer([segment], RECIPE, size=len(new)))
 
     def query(self, text: str) -> Query:
         """A query with its final weights; words that no document has are left out."""
-        vectors = counts(iter([words(text)]), self.vocabulary, grow=False)
-        return Query.of(text, self.document_scorer.query_weights(vectors))
+        return Query.of(text, self.document_scorer.query_weights(self.words.counts([text])))
 
     def top(self, query: Query, k: int, *, allowed: Masks | None = None) -> TopDocuments:
         """The k best documents of a query, by the positions of their best passages."""
-        vectors = query.vectors(len(self.names))
+        vectors = query.vectors(self.document_scorer.size)
 
         def search(_: Sequence[int], depth: int) -> TopDocuments:
             return self.document_scorer.top_weighted(vectors, depth, allowed=allowed)
 
-        return top_documents(search, self._reader.owners, 1, k, n_documents=len(self._reader))
+        return top_documents(search, self._owners, 1, k, n_documents=self._n_documents)
 
     def contributions(self, query: Query, position: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """For each word of the query the document's weight, and what the word adds to its score: exact."""
@@ -72,35 +94,24 @@ class Lexical:
 
     def label(self, term: int) -> str:
         """The word of that number."""
-        return self.names[term]
+        return self.words.label(term)
+
+    def is_word(self, term: int) -> bool:
+        """Every term is a word."""
+        return True
 
     def lines(self, query: Query, position: int, terms: Sequence[SharedTerm]) -> list[Line]:
         """Words have no groups."""
         return []
 
-    def _counted(self, reader: IndexReader, place: int) -> Codes:
-        first, last = reader.bases[place : place + 2].tolist()
 
-        def texts() -> Iterator[Sequence[str]]:
-            for start in range(first, last, _PASSAGES_PER_STEP):
-                yield from map(words, reader.contents(range(start, min(start + _PASSAGES_PER_STEP, last))))
+def _counted(reader: IndexReader, place: int, words: NewWords, language: str) -> Codes:
+    """The words of a segment's passages as codes; the vocabulary takes on new ones."""
+    splitter = splitter_of(language)
+    first, last = reader.bases[place : place + 2].tolist()
 
-        return Codes.of(counts(texts(), self.vocabulary, grow=True), RECIPE)
+    def texts() -> Iterator[list[WrittenTerm]]:
+        for start in range(first, last, _PASSAGES_PER_STEP):
+            yield from map(splitter.counted, reader.contents(range(start, min(start + _PASSAGES_PER_STEP, last))))
 
-
-def counts(texts: Iterable[Sequence[str]], vocabulary: dict[str, int], *, grow: bool) -> SparseVectors:
-    """How often each text, given as its words, has each word. grow: add words that the vocabulary does not have."""
-    ids: list[NDArray[Any]] = [np.empty(0, np.int32)]
-    values: list[NDArray[Any]] = [np.empty(0, np.float32)]
-    ends = [0]
-    for text in texts:
-        counted = Counter(text)
-        if grow:
-            for word in counted:
-                vocabulary.setdefault(word, len(vocabulary))
-        known = {vocabulary[word]: count for word, count in counted.items() if word in vocabulary}
-        found = np.array(sorted(known), np.int32)
-        ids.append(found)
-        values.append(np.array([known[word] for word in found.tolist()], np.float32))
-        ends.append(ends[-1] + len(found))
-    return SparseVectors(np.concatenate(ids), np.concatenate(values), np.array(ends, np.int64), len(vocabulary))
+    return Codes.of(words.counts(texts()), RECIPE)

@@ -38,6 +38,8 @@ class QueryConcept:
     id: int
     label: str
     weight: float
+    word: bool = False
+    """Whether it is a word of the index and no concept."""
 
     def to_dict(self) -> dict[str, Any]:
         """The values as a dict, for JSON."""
@@ -56,6 +58,8 @@ class AddedConcept:
     """What the query gave it before; 0 where it is new."""
     documents: tuple[str, ...]
     """The ids of the documents that it came from, those that have most of it first."""
+    word: bool = False
+    """Whether it is a word of the index and no concept."""
 
     def to_dict(self) -> dict[str, Any]:
         """The values as a dict, for JSON."""
@@ -75,6 +79,10 @@ class Scored(Protocol):
 
     def label(self, term: int) -> str:
         """The name of a term."""
+        ...
+
+    def is_word(self, term: int) -> bool:
+        """Whether a term is a word."""
         ...
 
     def lines(self, query: Query, position: int, terms: Sequence[SharedTerm]) -> Sequence[Line]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
@@ -31,11 +31,11 @@ from lexent.search.lexical import Lexical
 from lexent.search.maxsim_scorer import MaxSimScorer
 from lexent.search.modes import Mode, Unit, fast_of
 from lexent.search.query import Query
+from lexent.search.query_words import QueryWords
 from lexent.search.results import AddedConcept, DenseHit, Explainer, Hit, PassageHit, QueryConcept, Results, SharedTerm
 from lexent.search.strength import StrengthScale
 from lexent.search.token_rows import TokenRows
 from lexent.types import SparseVectors
-from lexent.weighting import bm25
 
 if TYPE_CHECKING:
     from lexent.encoders import Encoder
@@ -87,9 +87,16 @@ class Searcher:
         self.explainer = explainer
         stored = Recipe.from_dict(self.manifest.recipe)
         self.recipe = recipes.retuned(stored, settings or {})
+        self.manifest.check_words(self.recipe)
+        concepts, language = self.manifest.lexicon.size, self.manifest.words
+        self.words: QueryWords | None = None
+        """The words of the index, where its recipe weighs them."""
+        if language is not None and self.recipe.words:
+            self.words = QueryWords(reader.vocabulary, language=language, first=concepts)
         segments, tombstones = reader.segments, reader.tombstones
         if (self.recipe.power, self.recipe.document_cap) != (stored.power, stored.document_cap):
-            segments = tuple(repacked(segment, self.recipe) for segment in segments)
+            divided = None if language is None else concepts
+            segments = tuple(repacked(segment, self.recipe, concepts=divided) for segment in segments)
             pairs = zip(segments, tombstones, strict=True)
             tombstones = tuple(None if gone is None else Tombstones.of(segment, gone.mask) for segment, gone in pairs)
         self._making = threading.Lock()
@@ -98,7 +105,7 @@ class Searcher:
         self._groups: BoundedCache[tuple[str, int], QueryGroups] = BoundedCache(MAX_CACHED_QUERIES)
         self._lexical: Lexical | None = None
         self.document_scorer = DocumentScorer(
-            segments, self.recipe, size=self.manifest.lexicon.size, tombstones=tombstones
+            segments, self.recipe, size=reader.size, concepts=concepts, tombstones=tombstones
         )
         self.maxsim: MaxSimScorer | None = None
         if self.recipe.match == "maxsim":
@@ -189,8 +196,14 @@ class Searcher:
         return self.document_scorer.contributions(position, query.ids, query.weights)
 
     def label(self, term: int) -> str:
-        """The name of a concept."""
+        """The name of a concept, or a word as documents write it."""
+        if self.words is not None and term >= self.words.first:
+            return self.words.label(term)
         return self.lexicon.label(term)
+
+    def is_word(self, term: int) -> bool:
+        """Whether an id is that of a word."""
+        return self.words is not None and term >= self.words.first
 
     def strength(self, query: Query, score: float) -> float:
         """A score of a query between 0, what words thrown together get, and 1, what a document's own words get."""
@@ -269,10 +282,10 @@ class Searcher:
         return Prepared(*self._learned(made, learning, steer=steer, allowed=allowed, factors=factors), allowed)
 
     def lexical(self) -> Lexical:
-        """The index by its words, made from the stored texts when it is first needed."""
+        """The index by its words: those that it holds, or made from the stored texts when first needed."""
         with self._making:
             if self._lexical is None:
-                self._lexical = Lexical(self.reader)
+                self._lexical = Lexical.of_index(self.reader, self.document_scorer)
             return self._lexical
 
     def query(self, text: str, *, steer: steering.Steer | None = None, learning: Learning | None = None) -> Query:
@@ -282,7 +295,7 @@ class Searcher:
     def concepts(self, query: Query) -> list[QueryConcept]:
         """The concepts of a query, strongest first."""
         found = [
-            QueryConcept(concept, self.lexicon.label(concept), weight)
+            QueryConcept(concept, self.label(concept), weight, self.is_word(concept))
             for concept, weight in zip(query.ids.tolist(), query.weights.tolist(), strict=True)
         ]
         return sorted(found, key=lambda concept: (-abs(concept.weight), concept.id))
@@ -325,16 +338,24 @@ class Searcher:
         """Passages with the concepts of their tokens, encoded again unless that was done lately."""
         known = {position: self._coded_documents.get(position) for position in positions}
         fresh = [position for position, found in known.items() if found is None]
-        texts = self.reader.contents(fresh)
-        found = dict(zip(fresh, code_texts(self.pipeline, texts, kind="document"), strict=True))
+        texts_coded = map(self._with_words, code_texts(self.pipeline, self.reader.contents(fresh), kind="document"))
+        found = dict(zip(fresh, texts_coded, strict=True))
         for position, coded in found.items():
             self._coded_documents.put(position, coded)
         return [known[position] or found[position] for position in positions]
 
     def groups(self, query: Query) -> QueryGroups:
         """The query's concepts as groups of those that say the same. Steering moves weights and not members."""
-        base = self._plain_groups(query.text)
-        return base.weighed(query.ids.tolist(), query.weights.tolist(), lexicon=self.lexicon)
+        base, ids = self._plain_groups(query.text), query.ids.tolist()
+        return base.weighed(ids, query.weights.tolist(), lexicon=self.lexicon, words=self._word_labels(ids))
+
+    def _word_labels(self, ids: Sequence[int]) -> dict[int, str]:
+        """The names of those of some ids that are words."""
+        return {} if self.words is None else self.words.labels(ids)
+
+    def _with_words(self, text: CodedText) -> CodedText:
+        """A coded text with its words, where the recipe weighs them."""
+        return text if self.words is None else replace(text, written=self.words.occurrences(text.text))
 
     def _plain_groups(self, text: str) -> QueryGroups:
         """The groups of a query before steering and feedback."""
@@ -346,7 +367,8 @@ class Searcher:
             else:
                 plain = Query.of(text, self.document_scorer.query_weights(coded.vectors))
             ids, weights = plain.ids.tolist(), plain.weights.tolist()
-            return group_concepts(ids, weights, lexicon=self.lexicon, query=coded.words)
+            words = self._word_labels(ids)
+            return group_concepts(ids, weights, lexicon=self.lexicon, query=coded.words, words=words)
 
         return self._groups.get_or_make((text, self.models.renamings), make)
 
@@ -365,11 +387,18 @@ class Searcher:
         _check(queries)
         pipeline = self.pipeline
         if len(queries) != 1:
-            return pipeline.query_vectors(pipeline.represent(queries, kind="query"))
+            return self._beside(pipeline.query_vectors(pipeline.represent(queries, kind="query")), queries)
         vectors = self._coded_query(queries[0]).vectors
         if not steer:
             return vectors
-        return steering.steered(vectors, steer, lexicon=self.lexicon, groups=self._plain_groups(queries[0]))
+        groups = self._plain_groups(queries[0])
+        return steering.steered(vectors, steer, lexicon=self.lexicon, groups=groups, words=self.words)
+
+    def _beside(self, concepts: SparseVectors, queries: Sequence[str]) -> SparseVectors:
+        """The vectors of queries with their words, where the recipe weighs them."""
+        if self.words is None:
+            return concepts
+        return self.words.beside(concepts, queries, power=self.recipe.power_for("query"))
 
     def _coded_query(self, text: str) -> CodedQuery:
         """A query before idf and steering. Cached: a user who steers repeats it."""
@@ -381,7 +410,8 @@ class Searcher:
             if self.recipe.match == "maxsim":
                 rows = TokenRows.of(batch.codes, self.recipe, size=pipeline.lexicon.size)
                 return CodedQuery(rows.merged(), rows, words)
-            return CodedQuery(pipeline.query_vectors(pipeline.pooled(batch.codes)), None, words)
+            vectors = self._beside(pipeline.query_vectors(pipeline.pooled(batch.codes)), [text])
+            return CodedQuery(vectors, None, None if words is None else self._with_words(words))
 
         return self._coded_queries.get_or_make(text, make)
 
@@ -390,7 +420,7 @@ class Searcher:
         df = np.zeros_like(self.document_scorer.df)
         df[ids] = self.document_scorer.df_within(ids, allowed)
         n_allowed = self.document_scorer.n_allowed(allowed)
-        factors = bm25.query_factors(df, n_allowed, self.recipe.weighting, prune=0)
+        factors = self.document_scorer.factors_of(df, n_allowed)
         factors[self.document_scorer.factors == 0] = 0  # what the recipe prunes stays out
         return factors
 
@@ -404,10 +434,10 @@ class Searcher:
         factors: NDArray[np.float64],
     ) -> tuple[list[Query], list[tuple[AddedConcept, ...]]]:
         """The queries after feedback, and what changed. A concept that was steered to 0 does not come back."""
-        every = range(self.document_scorer.size)
+        every = range(self.manifest.lexicon.size)
         off = [name for name, factor in (steer or {}).items() if factor == 0]
         groups = self._plain_groups(queries[0].text) if off and len(queries) == 1 else None
-        meant = (steering.targets(name, every, lexicon=self.lexicon, groups=groups) for name in off)
+        meant = (steering.targets(name, every, lexicon=self.lexicon, groups=groups, words=self.words) for name in off)
         blocked = {concept for concepts in meant for concept in concepts}
         found = expansions(
             self.document_scorer,
@@ -428,7 +458,8 @@ class Searcher:
         found = [
             AddedConcept(
                 id=concept,
-                label=self.lexicon.label(concept),
+                label=self.label(concept),
+                word=self.is_word(concept),
                 weight=gain,
                 own=own.get(concept, 0.0),
                 documents=tuple(dict.fromkeys(names[place] for place in expansion.sources(concept).tolist())),
@@ -438,7 +469,7 @@ class Searcher:
         return tuple(sorted(found, key=lambda concept: (-abs(concept.weight), concept.id)))
 
     def _vectors(self, queries: Sequence[Query]) -> SparseVectors:
-        size = self.manifest.lexicon.size
+        size = self.document_scorer.size
         return SparseVectors.concatenate([query.vectors(size) for query in queries], size=size)
 
     def _hits(self, query: Query, positions: np.ndarray, scores: np.ndarray, unit: Unit) -> Sequence[Hit]:

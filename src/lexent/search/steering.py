@@ -3,7 +3,8 @@
 A factor multiplies a concept's weight: 0 removes it, 1 leaves it, 2 doubles it. A concept that the query does not
 contain is added: its base weight is the mean weight of the query's own concepts (before idf), so a factor of 2 gives it
 twice the strength of a typical concept of this query. A concept that two names reach gets both factors, multiplied.
-Concepts that the recipe prunes stay pruned.
+Concepts that the recipe prunes stay pruned. Where an index holds words, a name that is one word means that word too; a
+word that the query lacks is added as if the query had it once.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from lexent.types import SparseVectors
 if TYPE_CHECKING:
     from lexent.lexicon import Lexicon
     from lexent.search.groups import QueryGroups
+    from lexent.search.query_words import QueryWords
 
 _BRACKETS = re.compile(r" \([^)]*\)| #\d+$")
 """What tells apart concepts of one name."""
@@ -46,14 +48,21 @@ def checked(steer: Steer | None) -> Steer | None:
 
 
 def steered(
-    vector: SparseVectors, steer: Steer, *, lexicon: Lexicon, groups: QueryGroups | None = None
+    vector: SparseVectors,
+    steer: Steer,
+    *,
+    lexicon: Lexicon,
+    groups: QueryGroups | None = None,
+    words: QueryWords | None = None,
 ) -> SparseVectors:
     """The one query of `vector` (before idf), with the factors applied."""
     ids, values = vector.of(0)
     weights = dict(zip(ids.tolist(), values.tolist(), strict=True))
-    base = float(values.mean()) if len(values) else 1.0
-    for concept, factor in factors(steer, ids.tolist(), lexicon=lexicon, groups=groups).items():
-        weights[concept] = weights.get(concept, base) * factor
+    own = values[ids < lexicon.size]
+    base = float(own.mean()) if len(own) else 1.0
+    for concept, factor in factors(steer, ids.tolist(), lexicon=lexicon, groups=groups, words=words).items():
+        usual = base if concept < lexicon.size else 1.0  # that of a word that the query has once
+        weights[concept] = weights.get(concept, usual) * factor
     order = sorted(weights)
     return SparseVectors(
         ids=np.array(order, dtype=np.int32),
@@ -64,12 +73,17 @@ def steered(
 
 
 def factors(
-    steer: Steer, active: Sequence[int], *, lexicon: Lexicon, groups: QueryGroups | None = None
+    steer: Steer,
+    active: Sequence[int],
+    *,
+    lexicon: Lexicon,
+    groups: QueryGroups | None = None,
+    words: QueryWords | None = None,
 ) -> dict[int, float]:
     """What to multiply each concept by, where a query has the `active` ones."""
     found: dict[int, float] = {}
     for name, factor in steer.items():
-        for concept in targets(name, active, lexicon=lexicon, groups=groups):
+        for concept in targets(name, active, lexicon=lexicon, groups=groups, words=words):
             found[concept] = found.get(concept, 1.0) * float(factor)
     for concept, factor in found.items():
         if factor > arguments.HIGHEST_WEIGHT:
@@ -81,9 +95,42 @@ def factors(
 
 
 def targets(
+    name: str | int,
+    active: Sequence[int],
+    *,
+    lexicon: Lexicon,
+    groups: QueryGroups | None = None,
+    words: QueryWords | None = None,
+) -> list[int]:
+    """The concepts that a name means, where a query has the `active` ones, and the word of the index that it is."""
+    if words is None:
+        return _concepts(name, active, lexicon=lexicon, groups=groups)
+    number = _number(name)
+    if number is not None and words.first <= number < words.size:
+        return [number]
+    own = words.named(str(name)) if number is None else []
+    concepts = [concept for concept in active if concept < words.first]
+    try:
+        found = _concepts(name, concepts, lexicon=lexicon, groups=groups)
+    except NotFoundError:
+        if not own:
+            raise
+        found = []
+    return list(dict.fromkeys([*found, *own]))
+
+
+def _number(name: str | int) -> int | None:
+    """The number that a name is, as 812 or "#812"."""
+    if not isinstance(name, str):
+        return int(name)
+    found = name.strip().removeprefix("#")
+    return int(found) if found != name.strip() and found.isdecimal() else None
+
+
+def _concepts(
     name: str | int, active: Sequence[int], *, lexicon: Lexicon, groups: QueryGroups | None = None
 ) -> list[int]:
-    """The concepts that a name means, where a query has the `active` ones.
+    """The concepts that a name means.
 
     A number or "#number" means one concept; the name or the first word of a group of the query, all concepts of the
     group; an exact label, present or former, one concept. Any other name means every active concept whose label begins

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 SAMPLED_DOCUMENTS = 96
 DRAWN_QUERIES = 24
 """Queries that the lower end of the scale is the mean of."""
-QUERY_CONCEPTS = 90
-"""Concepts of those queries, about as many as a question of ten words has."""
+QUERY_CONCEPTS, QUERY_WORDS = 90, 6
+"""Concepts of those queries, and words where the index has them: about as many as a question of ten words has."""
 
 
 class StrengthScale:
@@ -60,10 +60,10 @@ class StrengthScale:
         chosen = np.sort(random.permutation(live)[:SAMPLED_DOCUMENTS])
         documents = scorer.documents(chosen)
         weights = documents.values.astype(np.float64) * scorer.factors[documents.ids]
-        own = [
-            _own_score(weights[part], documents.values[part])
-            for part in (slice(*documents.offsets[row : row + 2]) for row in range(len(documents)))
-        ]
+        own = []
+        for part in (slice(*documents.offsets[row : row + 2]) for row in range(len(documents))):
+            is_word = documents.ids[part] >= scorer.concepts
+            own.append(_own_score(weights[part], documents.values[part], is_word))
         mixed = [self._mixed(documents, weights, random) for _ in range(DRAWN_QUERIES)]
         best = scorer.top_weighted(SparseVectors.concatenate(mixed, size=scorer.size), 1)
         drawn = [max(float(np.linalg.norm(query.values)), 1e-12) for query in mixed]
@@ -73,13 +73,16 @@ class StrengthScale:
     def _mixed(
         self, documents: SparseVectors, weights: NDArray[np.float64], random: np.random.Generator
     ) -> SparseVectors:
-        """A query of concepts that are drawn from many documents."""
-        drawn = random.permutation(len(documents.ids))[:QUERY_CONCEPTS]
+        """A query of concepts and words that are drawn from many documents."""
+        scorer = self._scorer
+        is_word = documents.ids >= scorer.concepts
+        order = random.permutation(len(documents.ids))
+        drawn = np.concatenate([order[~is_word[order]][:QUERY_CONCEPTS], order[is_word[order]][:QUERY_WORDS]])
         ids, first = np.unique(documents.ids[drawn], return_index=True)
         values = weights[drawn][first].astype(np.float32)
         kept = values != 0
         offsets = np.array([0, int(kept.sum())], np.int64)
-        return SparseVectors(ids[kept], values[kept], offsets, self._scorer.size)
+        return SparseVectors(ids[kept], values[kept], offsets, scorer.size)
 
     def _live(self) -> NDArray[np.int64]:
         """Positions of the documents that are not deleted."""
@@ -99,8 +102,9 @@ class StrengthScale:
         return float(np.mean(lowest)) if lowest else 0.0, highest
 
 
-def _own_score(weights: NDArray[np.float64], impacts: NDArray[np.float32]) -> float:
-    """The score of a document for its strongest concepts, over the length of that query."""
-    order = np.argsort(-weights, kind="stable")[:QUERY_CONCEPTS]
+def _own_score(weights: NDArray[np.float64], impacts: NDArray[np.float32], is_word: NDArray[np.bool_]) -> float:
+    """The score of a document for its strongest concepts and words, over the length of that query."""
+    ranked = np.argsort(-weights, kind="stable")
+    order = np.concatenate([ranked[~is_word[ranked]][:QUERY_CONCEPTS], ranked[is_word[ranked]][:QUERY_WORDS]])
     length = float(np.linalg.norm(weights[order]))
     return float(weights[order] @ impacts[order]) / length if length else 0.0

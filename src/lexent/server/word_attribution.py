@@ -82,7 +82,7 @@ def behind(searcher: Searcher, query: str, position: int, concepts: Sequence[int
         return []
     own, document = searcher.coded_query(query), searcher.coded_documents([position])[0]
     assert own is not None
-    label, passage = searcher.lexicon.label, searcher.reader.passages([position])[0]
+    label, passage = searcher.label, searcher.reader.passages([position])[0]
     return [ConceptTokens(one, label(one), _shares(own, one), _shares(document, one, passage)) for one in concepts]
 
 
@@ -118,4 +118,4 @@ def _concept_shares(
     searcher: Searcher, text: AlignedText | CodedText, concept: int, passage: PassageText | None = None
 ) -> ConceptShares:
     found = _shares(text, concept, passage)
-    return ConceptShares(found.pooled, found.tokens, concept, searcher.lexicon.label(concept))
+    return ConceptShares(found.pooled, found.tokens, concept, searcher.label(concept))

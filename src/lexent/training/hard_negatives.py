@@ -48,14 +48,12 @@ def bm25_negatives(
     pairs: Pairs, *, depth: int = MINING_DEPTH, skip: int = SKIPPED_DOCUMENTS, progress: Progress | None = None
 ) -> NDArray[np.int64]:
     """int64[n_queries, depth - skip]: the best documents by BM25, without known answers and the first `skip` others."""
-    from lexent.search.document_scorer import DocumentScorer
-    from lexent.search.lexical import RECIPE, counts, words  # these need Numba, which training alone does not
+    from lexent.search.lexical import Lexical  # needs Numba, which training alone does not
 
-    vocabulary: dict[str, int] = {}
-    scorer = DocumentScorer.from_vectors(counts(map(words, pairs.documents), vocabulary, grow=True), RECIPE)
+    lexical = Lexical.of_texts(pairs.documents)
 
     def best(part: slice, k: int) -> NDArray[np.int64]:
-        return scorer.top(counts(map(words, pairs.queries[part]), vocabulary, grow=False), k).positions
+        return lexical.document_scorer.top(lexical.words.counts(pairs.queries[part]), k).positions
 
     return _negatives(pairs, best, depth=depth, skip=skip, progress=progress)
 

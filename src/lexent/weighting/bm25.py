@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.recipes import BM25, IdfMode
+from lexent.recipes import BM25, IdfMode, Recipe
 
 
 def idf(df: NDArray[np.int64], n_documents: int, mode: IdfMode) -> NDArray[np.float64]:
@@ -50,6 +50,18 @@ def query_factors(df: NDArray[np.int64], n_documents: int, formula: BM25, *, pru
     factors = idf(df, n_documents, formula.idf)
     factors[most_frequent(df, prune)] = 0.0
     return factors
+
+
+def word_factors(df: NDArray[np.int64], n_documents: int, recipe: Recipe) -> NDArray[np.float64]:
+    """float64[n_words]: what a query's weight for a word is multiplied by.
+
+    A word's idf, times its share of the highest idf that a word can have, to the power rarity - 1. Never below 0.
+    """
+    own = np.maximum(idf(df, n_documents, recipe.weighting.idf), 0.0)
+    highest = float(idf(np.ones(1, np.int64), n_documents, recipe.weighting.idf)[0])
+    if highest <= 0 or recipe.rarity == 1:
+        return own * recipe.words
+    return own * np.minimum(own / highest, 1.0) ** (recipe.rarity - 1.0) * recipe.words
 
 
 def most_frequent(df: NDArray[np.int64], share: float) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from lexent.indexing.segment import REMEDY
 COPY_BATCH_DOCUMENTS = 4096
 """Documents that are copied at a time in a merge."""
 EXTRAS = ("dense", "lexical")
-"""What an index can keep for other kinds of search: vectors, and words. The latter need no store, as texts are kept."""
+"""What an index can keep for other kinds of search: vectors, and words, which stand in the posting lists."""
 
 Arrays = dict[str, NDArray[Any]]
 
