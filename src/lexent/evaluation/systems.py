@@ -112,7 +112,7 @@ class Latent(RecipeSystem):
         """The collection's documents, packed as an index packs them."""
         vectors = self.pooled(collection.texts, kind="document")
         words = CollectionWords.of(collection, self.recipe)
-        return DocumentScorer.from_vectors(vectors, self.recipe, words=words and words.documents)
+        return DocumentScorer.from_vectors(vectors, self.recipe, words=None if words is None else words.documents)
 
     def queries(self, collection: Collection) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf: what `DocumentScorer.top` takes."""

@@ -53,7 +53,9 @@ class Trials:
         vectors, words = self._represented(recipe, "document"), CollectionWords.of(self.collection, recipe)
         written = recipe.language if recipe.words else None
         key = (*_up_to_pooling(recipe, "document"), recipe.power, recipe.document_cap, recipe.binary, written)
-        segment = self._packed.get_or_make(key, lambda: packed(vectors, recipe, words=words and words.documents))
+        segment = self._packed.get_or_make(
+            key, lambda: packed(vectors, recipe, words=None if words is None else words.documents)
+        )
         return DocumentScorer([segment], recipe, size=segment.size, concepts=vectors.size)
 
     def queries(self, recipe: Recipe) -> SparseVectors:
