@@ -77,7 +77,8 @@ class Index:
         """Indexes documents, or what `lexent.index` reads, into the folder `out` and opens it.
 
         The folder appears when all is written; an index that stood there stays until then, also when this is killed.
-        extras: what to keep for comparison with other ways to search: "dense", the encoder's own vectors, "lexical".
+        extras: what to keep for comparison with other ways to search: "dense", the encoder's own vectors; "lexical",
+        words in the posting lists, which `words` of the recipe weighs.
         memory: bytes that packing the documents stays within, beside the encoder's. progress: True for a bar, or a
         function that is called with the number of documents that were just finished.
         """
@@ -199,8 +200,9 @@ class Index:
     ) -> FusedResults:
         """The k best documents by concepts and by words together; every hit says what each of the two gave.
 
-        fuse: what to fuse the concepts with: "bm25", BM25 over the words of the stored texts; a mapping gives weights.
-        The words are counted in memory when first needed, which takes seconds for some thousands of documents.
+        fuse: what to fuse the concepts with: "bm25", BM25 over words; a mapping gives weights. An index that was built
+        with extras=["lexical"] or by the recipe hybrid holds its words; those of another are counted in memory when
+        first needed, which takes seconds for some thousands of documents.
         fusion: by calibrated scores or by reciprocal ranks, see `lexent.search.fusion`. The others: as for `search`.
         """
         learning = Learning.of(feedback, like=like, unlike=unlike)
@@ -278,6 +280,7 @@ class Index:
             "path": str(self.path),
             **manifest.counts.model_dump(),
             "concepts": manifest.lexicon.size,
+            "words": manifest.words,
             "bytes": size,
             "stores": manifest.store_sizes(),
             "extras": list(manifest.extras),

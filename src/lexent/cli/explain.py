@@ -57,11 +57,12 @@ def _tokens(index: Index, found: RankExplanation) -> list[ConceptTokens]:
 
     if index.recipe.level != "tokens" or found.alignment is not None:  # an alignment says more
         return []
-    pipeline = index.searcher.pipeline
-    query = code_texts(pipeline, [found.query], kind="query")[0]
-    document = code_texts(pipeline, [index.document(found.id).content], kind="document")[0]
+    searcher, content = index.searcher, index.document(found.id).content
+    query = code_texts(searcher.pipeline, [found.query], kind="query")[0]
+    document = code_texts(searcher.pipeline, [content], kind="document")[0]
+    sides = searcher.with_words(query), searcher.with_words(document)
     return [
-        ConceptTokens(*(attribution(text, part.concept, part.label) for text in (query, document)))
+        ConceptTokens(*(attribution(text, part.concept, part.label) for text in sides))
         for part in found.explanation.contributions[:SHOWN_WORDS]
     ]
 
@@ -91,15 +92,18 @@ def _lines(found: RankExplanation, tokens: list[ConceptTokens]) -> Iterator[Line
     if found.alignment is not None:
         yield from heading("token by token (in the query > in the document)")
         yield from views.alignment(found.alignment)
+    words = {part.concept for part in found.explanation.contributions if part.word}
     if tokens:
         yield from heading("words that raised them (in the query > in the document)")
     for part in tokens:
-        name = Text.assemble((f"{views.MARGIN}#{part.query.concept} ", "dim"), part.query.label, "  ")
-        yield views.cut(name.append(f"{_words(part.query)} > {_words(part.document)}", style="yellow"))
+        name = views.name(part.query.concept, part.query.label, word=part.query.concept in words)
+        line = Text.assemble(views.MARGIN, name, "  ")
+        yield views.cut(line.append(f"{_words(part.query)} > {_words(part.document)}", style="yellow"))
     if found.missing:
         yield from heading("concepts of the query that it lacks")
     for concept in found.missing[: views.FULL]:
-        yield views.cut(Text.assemble(views.MARGIN, f"{concept.weight:6.2f}  ", views.name(concept.id, concept.label)))
+        name = views.name(concept.id, concept.label, word=concept.word)
+        yield views.cut(Text.assemble(views.MARGIN, f"{concept.weight:6.2f}  ", name))
     if len(found.missing) > views.FULL:
         yield Text(f"{views.MARGIN}{'':6}  and {len(found.missing) - views.FULL} more", style="dim")
     for other in dict.fromkeys(other for other in (found.above, found.best) if other is not None):

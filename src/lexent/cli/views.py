@@ -209,7 +209,7 @@ def comparison(other: Comparison) -> Iterator[Text]:
     longest = max((abs(part.value) for part in other.differences), default=0.0)
     for part in other.differences[:FULL]:
         line = Text.assemble(MARGIN, (bar(part.value, longest), "red" if part.value > 0 else "green"))
-        line.append_text(Text.assemble(f" {part.value:+6.2f}  ", name(part.concept, part.label)))
+        line.append_text(Text.assemble(f" {part.value:+6.2f}  ", name(part.concept, part.label, word=part.word)))
         yield cut(line.append(f"  it has {part.other:.2f}, this one {part.document:.2f}", style="dim"))
     left = other.differences[FULL:]
     if left:
@@ -246,11 +246,11 @@ def cut(line: Text) -> Text:
     return line
 
 
-def name(concept: int, label: str) -> Text:
-    """A concept's number and label."""
-    return Text.assemble((f"#{concept} ", "dim"), label)
+def name(concept: int, label: str, *, word: bool = False) -> Text:
+    """A concept's number and label; a word of the index in quotation marks."""
+    return Text(f'"{label}"') if word else Text.assemble((f"#{concept} ", "dim"), label)
 
 
 def _contribution_name(part: Contribution, *, products: bool, words: bool) -> Text:
-    shown = Text(part.label) if words else name(part.concept, part.label)
+    shown = Text(part.label) if words else name(part.concept, part.label, word=part.word)
     return shown.append(f"  query {part.query:.2f} x document {part.document:.2f}", style="dim") if products else shown

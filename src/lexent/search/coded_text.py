@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -92,12 +93,27 @@ class CodedText:
             chosen[best[first]] = True
             values = np.where(chosen, values, 0.0)
         np.add.at(found, (np.array(of_row, np.int64)[rows], column[kept]), values)
-        for place, concept in enumerate(concepts.tolist()):
-            for one in self.written.get(concept, ()):
-                row = numbers.setdefault(one.written.lower(), len(numbers))
-                found = np.pad(found, ((0, row + 1 - len(found)), (0, 0))) if row >= len(found) else found
-                found[row, place] += 1.0
+        own = [(numbers.setdefault(word, len(numbers)), place) for word, place in self._words_of_index(concepts)]
+        found = np.concatenate([found, np.zeros((len(numbers) - len(found), len(concepts)))])
+        for row, place in own:
+            found[row, place] += 1.0
         return list(numbers), found / np.where(found.sum(axis=0) > 0, found.sum(axis=0), 1.0)
+
+    def _words_of_index(self, concepts: NDArray[np.int32]) -> Iterator[tuple[str, int]]:
+        """Words of the text that are words of the index, and the places of those among the concepts.
+
+        A part of an identifier stands in the word that its letters are of.
+        """
+        places = {concept: place for place, concept in enumerate(concepts.tolist()) if concept in self.written}
+        if not places:
+            return
+        spans = [match.span() for match in _WORD.finditer(self.text)]
+        starts = [start for start, _ in spans]
+        for concept, place in places.items():
+            for one in self.written[concept]:
+                start, stop = spans[max(bisect_right(starts, one.start) - 1, 0)]
+                within = start <= one.start and one.stop <= stop
+                yield (self.text[start:stop] if within else one.written).lower(), place
 
 
 def code_texts(pipeline: Pipeline, texts: Sequence[str], *, kind: Kind) -> list[CodedText]:

@@ -297,6 +297,9 @@ def _profiles(
         documents[row, place] += share
     for row, place in typed:
         queries[:, place] += shares[row]
+    for row, concept in enumerate(ids.tolist()):
+        if concept in labels:  # who has the word has it as it was typed: so the parts of an identifier are one group
+            documents[row] += queries[row]
     return documents, queries
 
 

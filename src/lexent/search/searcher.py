@@ -338,7 +338,7 @@ class Searcher:
         """Passages with the concepts of their tokens, encoded again unless that was done lately."""
         known = {position: self._coded_documents.get(position) for position in positions}
         fresh = [position for position, found in known.items() if found is None]
-        texts_coded = map(self._with_words, code_texts(self.pipeline, self.reader.contents(fresh), kind="document"))
+        texts_coded = map(self.with_words, code_texts(self.pipeline, self.reader.contents(fresh), kind="document"))
         found = dict(zip(fresh, texts_coded, strict=True))
         for position, coded in found.items():
             self._coded_documents.put(position, coded)
@@ -353,7 +353,7 @@ class Searcher:
         """The names of those of some ids that are words."""
         return {} if self.words is None else self.words.labels(ids)
 
-    def _with_words(self, text: CodedText) -> CodedText:
+    def with_words(self, text: CodedText) -> CodedText:
         """A coded text with its words, where the recipe weighs them."""
         return text if self.words is None else replace(text, written=self.words.occurrences(text.text))
 
@@ -411,7 +411,7 @@ class Searcher:
                 rows = TokenRows.of(batch.codes, self.recipe, size=pipeline.lexicon.size)
                 return CodedQuery(rows.merged(), rows, words)
             vectors = self._beside(pipeline.query_vectors(pipeline.pooled(batch.codes)), [text])
-            return CodedQuery(vectors, None, None if words is None else self._with_words(words))
+            return CodedQuery(vectors, None, None if words is None else self.with_words(words))
 
         return self._coded_queries.get_or_make(text, make)
 

@@ -182,6 +182,7 @@ def _together(searcher: Searcher, concept: int, positions: NDArray[np.int64], *,
         return []
     counts = np.bincount(searcher.document_scorer.documents(positions).ids, minlength=searcher.document_scorer.size)
     counts[concept] = 0
+    counts[searcher.manifest.lexicon.size :] = 0  # words
     share, usual = counts / len(positions), searcher.document_scorer.df / max(1, searcher.document_scorer.n_documents)
     lift = np.divide(share, usual, out=np.zeros(len(share)), where=usual > 0)
     strength = np.where(

@@ -33,7 +33,13 @@ def got(served: ServedIndex, id: str, *, tokens: bool) -> DocumentReply:
     np.maximum.at(weights, owners, passages.values)  # a document has what one of its passages has
     df = searcher.document_scorer.df
     concepts = [
-        {"id": concept, "label": searcher.lexicon.label(concept), "weight": weight, "documents": int(df[concept])}
+        {
+            "id": concept,
+            "label": searcher.label(concept),
+            "word": searcher.is_word(concept),
+            "weight": weight,
+            "documents": int(df[concept]),
+        }
         for concept, weight in sorted(zip(ids.tolist(), weights.tolist(), strict=True), key=lambda one: -one[1])
     ]
     words = of_document(searcher, position) if tokens else None

@@ -2,7 +2,7 @@
 
 import { alignment } from "./alignment.js";
 import { at, get, post, query } from "./api.js";
-import { fill, h, number, plural, say, short, Text, whole } from "./dom.js";
+import { fill, h, named, number, plural, say, short, Text, whole } from "./dom.js";
 import { offset } from "./passage.js";
 import { gap } from "./plots.js";
 import { lines, pairs } from "./reasons.js";
@@ -113,7 +113,7 @@ function drawConcepts(place, page, all) {
     h("ul", { class: "weights" }, shown.map((one) => h("li", {},
       h("button", { class: "weight-row", type: "button", "aria-pressed": "false", onclick: (event) => choose(event, one.id), title: one.label },
         h("span", { class: "weight-bar", style: { width: `${(100 * one.weight) / most}%` } }), h("span", { class: "weight-name" }, short(one.label, 3)), h("span", { class: "number soft" }, number(one.weight))),
-      h("a", { class: "small", href: site.link({ screen: "concept", id: String(one.id), q: site.state.q }), "aria-label": `About ${one.label}` }, "›")))),
+      !one.word && h("a", { class: "small", href: site.link({ screen: "concept", id: String(one.id), q: site.state.q }), "aria-label": `About ${one.label}` }, "›")))),
     document_.concepts.length > shown.length && h("button", { class: "button plain small", type: "button", onclick: () => drawConcepts(place, page, true) }, `Show all ${whole(document_.concepts.length)}`));
 }
 
@@ -146,7 +146,7 @@ function drawReason(place, site, found, q) {
   const rank = found.rank === null ? "It is not found: it shares no concept with the query."
     : found.rank === 1 ? `It is the first of ${whole(found.found)} documents, with a score of ${number(found.score)} and a strength of ${number(found.strength)}.`
       : `It is number ${whole(found.rank)} of ${whole(found.found)} that share a concept, with a score of ${number(found.score)} and a strength of ${number(found.strength)}.`;
-  const rows = (list, value) => h("ul", { class: "near" }, list.map((one) => h("li", {}, h("a", { href: link(one.concept ?? one.id), title: one.label }, short(one.label, 3)), h("span", { class: "soft number" }, value(one)))));
+  const rows = (list, value) => h("ul", { class: "near" }, list.map((one) => h("li", {}, named(one, link(one.concept ?? one.id), short(one.label, 3)), h("span", { class: "soft number" }, value(one)))));
   const others = [found.above, found.best].filter((one, number_, all) => one && all.findIndex((other) => other && other.id === one.id) === number_);
   fill(place, h("p", { class: "verdict" }, rank),
     found.alignment && h("div", {}, h("h3", {}, "Token by token"), alignment(found.alignment, { link })),
@@ -164,7 +164,7 @@ function versus(site, other, q) {
   const rest = other.gap - shown.reduce((sum, one) => sum + one.value, 0);
   return h("div", { class: "versus" }, h("h3", {}, `Number ${whole(other.rank)}, `, h("a", { href: site.link({ screen: "document", id: other.id, q }) }, other.title || other.id), `, scores ${number(other.gap)} more, because`),
     h("table", { class: "differences" }, h("thead", { class: "unseen" }, h("tr", {}, h("th", { scope: "col" }, "Concept"), h("th", { scope: "col" }, "Chart"), h("th", { scope: "col" }, "Difference"))),
-      h("tbody", {}, shown.map((one) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: site.link({ screen: "concept", id: String(one.concept), q }), title: one.label }, short(one.label, 3))), h("td", { class: "chart" }, gap(one.value, most)), h("td", { class: "number" }, signed(one.value)))),
+      h("tbody", {}, shown.map((one) => h("tr", {}, h("th", { scope: "row" }, named(one, site.link({ screen: "concept", id: String(one.concept), q }), short(one.label, 3))), h("td", { class: "chart" }, gap(one.value, most)), h("td", { class: "number" }, signed(one.value)))),
       Math.abs(rest) > 0.005 && h("tr", {}, h("th", { scope: "row", class: "soft" }, `${whole(other.differences.length - shown.length)} others`), h("td", {}), h("td", { class: "number soft" }, signed(rest))))));
 }
 

@@ -48,6 +48,11 @@ export function short(label, words = 2) {
   return parts.length > words ? parts.slice(0, words).join(" · ") : label;
 }
 
+// A concept as a link to its page; a word of the documents, which has none, in quotation marks.
+export function named(one, href, text) {
+  return one.word ? h("span", { title: "a word of the documents" }, `“${text}”`) : h("a", { href, title: one.id ?? one.concept ? `${one.label} #${one.id ?? one.concept}` : one.label }, text);
+}
+
 export function plural(count, one, many = `${one}s`) {
   return `${whole(count)} ${count === 1 ? one : many}`;
 }

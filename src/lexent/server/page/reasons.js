@@ -1,6 +1,6 @@
 // Why a document is a hit: its score by lines of concepts that say the same, and by pairs of words.
 
-import { h, number, plural, short } from "./dom.js";
+import { h, named, number, plural, short } from "./dom.js";
 import { shownLines } from "./groups.js";
 
 const WORDS = 4; // words of the document that are shown with a word of the query
@@ -23,7 +23,7 @@ export function lines(hit, { link, key: keyOf = (line) => line.concepts[0], kind
     const parts = line.concepts.map((concept) => values.get(concept)).filter(Boolean);
     const others = line.value - parts.reduce((sum, part) => sum + part.value, 0);
     return [
-      parts.map((part) => h("li", {}, h("a", { href: link(part.concept), title: `${part.label} #${part.concept}` }, part.label),
+      parts.map((part) => h("li", {}, named(part, link(part.concept), part.label),
         h("span", { class: "number" }, h("span", { class: "soft product" }, `${number(part.query)} × ${number(part.document)} = `), number(part.value)))),
       parts.length < line.concepts.length && h("li", { class: "soft" }, plural(line.concepts.length - parts.length, "weaker concept"), h("span", { class: "number" }, number(others))),
     ];

@@ -1,6 +1,6 @@
 // The panel that steers: a slider for each group of the query's concepts, which opens to those of its concepts.
 
-import { fill, h, plural } from "./dom.js";
+import { fill, h, named, plural } from "./dom.js";
 import { FORM } from "./bar.js";
 import { picker } from "./picker.js";
 import { common, factorOf, slider, stepOf } from "./slider.js";
@@ -108,7 +108,7 @@ export class Steering {
     };
     const opener = several
       ? h("button", { class: "opener", type: "button", "aria-expanded": "false", title: `${plural(concepts.length, "concept")}; open to steer each`, onclick: () => show(inner.hidden) }, label)
-      : h("a", { href: this.link(key), title: this.own.get(key)?.label ?? label }, label);
+      : named(this.own.get(key) ?? { id: key, label }, this.link(key), label);
     const head = this.row(`How much ${label} counts`, concepts, key, [h("span", { class: "dot" }), opener,
       several && h("span", { class: "soft small" }, ` ${concepts.length}`)], { "data-group": key });
     if (group.form) { head.classList.add("form"); head.title = FORM; }
@@ -118,7 +118,7 @@ export class Steering {
 
   single(concept, remove) {
     const head = this.row(`How much the concept ${concept.label} #${concept.id} counts`, [concept.id], this.groups.key(concept.id),
-      [h("a", { href: this.link(concept.id), title: concept.label }, concept.label), h("span", { class: "soft small" }, ` #${concept.id}`)], { "data-concept": concept.id });
+      [named(concept, this.link(concept.id), concept.label), !concept.word && h("span", { class: "soft small" }, ` #${concept.id}`)], { "data-concept": concept.id });
     if (remove) head.append(h("button", { class: "button plain small", type: "button", "aria-label": `Remove ${concept.label}`, onclick: remove }, "×"));
     return h("li", {}, head);
   }
