@@ -43,7 +43,7 @@ def explain(
         if found.best is not None:
             following = [command("lexent", "explain", path, query, found.best.id)]
         else:
-            strongest = found.explanation.contributions[:1]
+            strongest = [part for part in found.explanation.contributions if not part.word][:1]
             following = [command("lexent", "concepts", "show", one.concept, "--index", path) for one in strongest]
         data = {**found.to_dict(), "tokens": [_json(part) for part in tokens]}
         yield Output(data, _lines(found, tokens), following)

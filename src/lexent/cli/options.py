@@ -158,11 +158,11 @@ def _recipe_group(name: str, *names: str) -> OptionGroup:
 _WEIGHTING = _recipe_group("BM25", "k1", "b", "idf", "k2", "formula")
 _RETUNABLE = (
     "query_k", "function_words", "emphasis", "power", "query_power", "document_cap", "query_cap", "prune", "adaptive_k",
-    "whole", "buckets", "predicted", "fast",
+    "whole", "buckets", "predicted", "fast", "words", "rarity",
 )  # fmt: skip
 RETUNABLE = _WEIGHTING + _recipe_group("Recipe", *_RETUNABLE)
 """Settings of a recipe that can change on an existing index."""
-RECIPE = _WEIGHTING + _recipe_group("Recipe", "k", *_RETUNABLE)
+RECIPE = _WEIGHTING + _recipe_group("Recipe", "k", *_RETUNABLE, "language")
 """Settings of a recipe that can be given beside its name."""
 
 
