@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,21 +55,40 @@ def state(index: Index) -> dict[str, Any]:
     scorer = index.searcher.document_scorer
     return {
         "documents": [index.document(id) for id in there],
-        # Without their names, which change only when the index is compacted.
-        "concepts": [[(concept.id, concept.weight) for concept in results.concepts] for results in found],
+        # Without their names, which change only when the index is compacted; words without their numbers.
+        "concepts": [
+            in_order((concept.label if concept.word else concept.id, concept.weight) for concept in results.concepts)
+            for results in found
+        ],
         "hits": [
             [(hit.rank, hit.id, hit.score, hit.title, hit.text, hit.metadata, reasons(hit)) for hit in results]
             for results in found
         ],
         "counts": index.manifest.counts.model_dump() if not index._settings else None,
-        "statistics": (len(index), scorer.n_documents, scorer.average_length, scorer.df.tolist()),
+        "statistics": (len(index), scorer.n_documents, scorer.average_length, scorer.df[: scorer.concepts].tolist()),
+        "words": words(index),
         "recipe": index.recipe,
     }
 
 
-def reasons(hit: Hit) -> list[tuple[int, float, float, float]]:
-    """What the score of a hit is the sum of, without the names of concepts."""
-    return [(part.concept, part.query, part.document, part.value) for part in hit.explain().contributions]
+def reasons(hit: Hit) -> list[tuple[Any, ...]]:
+    """What the score of a hit is the sum of, without the names of concepts and the numbers of words."""
+    parts = hit.explain().contributions
+    return in_order(
+        (part.label if part.word else part.concept, part.query, part.document, part.value) for part in parts
+    )
+
+
+def in_order(parts: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Terms, strongest first: their order does not depend on the numbers of words."""
+    return sorted(parts, key=lambda part: (-abs(part[-1]), isinstance(part[0], str), part[0]))
+
+
+def words(index: Index) -> dict[str, int]:
+    """The words that documents have, and how many have each."""
+    scorer, vocabulary = index.searcher.document_scorer, index.documents.vocabulary
+    counts = scorer.df[scorer.concepts :].tolist()
+    return {vocabulary.label(number): count for number, count in enumerate(counts) if count}
 
 
 def files(path: Path) -> set[str]:

@@ -22,7 +22,7 @@ from lexent.search.groups import FORM, SHOWN_GROUPS, TextWords, group_concepts
 
 QUERIES = st.sampled_from(["yeast dough", "night light", "king queen board mate", "gravity", "bread, and stars!"])
 STEER = st.dictionaries(st.integers(0, 95), st.floats(0, 5), max_size=4)
-RECIPES = ("latent-terms", "ssr", "ssr-cls", "clsr", "uhd", "uhd-real")
+RECIPES = ("latent-terms", "hybrid", "ssr", "ssr-cls", "clsr", "uhd", "uhd-real")
 WITH_WORDS = [name for name in RECIPES if name != "clsr"]
 
 

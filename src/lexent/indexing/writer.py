@@ -225,11 +225,11 @@ class Writer:
 
     def append(self, part: SegmentPart, *, replaced: Iterable[int] = ()) -> None:
         """Commits a new segment, and the deletion of the positions that it replaces."""
-        self._commit([*self._without(replaced), part])
+        self._commit(_needed([*self._without(replaced), part]))
 
     def delete(self, positions: Iterable[int]) -> None:
         """Commits the deletion of the passages at these positions: all those of some documents."""
-        self._commit(self._without(positions))
+        self._commit(_needed(self._without(positions)))
 
     def retune(self, recipe: Recipe) -> None:
         """Commits other settings. The transform and the cap change what is stored, so all segments are written anew."""
@@ -288,7 +288,7 @@ class Writer:
                 documents=documents, passages=len(gone), length_units=gone.length_units, mask=mask_file, df=df_file
             )
             parts[place] = parts[place].model_copy(update={"deleted": deleted})
-        return _needed(parts)
+        return parts
 
     def _merge(
         self, start: int, stop: int, *, recipe: Recipe | None = None, progress: Callable[[int], None] | None = None

@@ -97,12 +97,13 @@ class WordSplitter:
             spans = dict.fromkeys(_parts(written))
             found = ((written[start:stop], start, stop) for start, stop in spans)
             kept = ((part, start, stop) for part, start, stop in found if _normal(part) not in FUNCTION_WORDS)
-            known = tuple((self._term(part), start, stop) for part, start, stop in kept)
+            terms = {self._term(part): (start, stop) for part, start, stop in reversed(list(kept))}
+            known = tuple((term, *place) for term, place in reversed(terms.items()))
             self._remembered[written] = known
         return known
 
     def _term(self, part: str) -> str:
-        word = _normal(part[:-1] if _ACRONYMS.fullmatch(part) else part)
+        word = _normal(part)
         if word.isalpha() and self._stemmer is not None:
             with self._stemming:
                 word = str(self._stemmer.stemWord(word))
@@ -140,8 +141,10 @@ def _parts(written: str) -> Iterator[Span]:
     if not _JOINED_PLAIN.fullmatch(written, 0, end):
         yield 0, end
     for start, stop in pieces:
-        divided = written.isascii() and not _ACRONYMS.fullmatch(written, start, stop)
-        inner = [found.span() for found in _INNER.finditer(written, start, stop)] if divided else []
+        if _ACRONYMS.fullmatch(written, start, stop):  # GPUs is GPU too
+            inner = [(start, stop - 1)]
+        else:
+            inner = [found.span() for found in _INNER.finditer(written, start, stop)] if written.isascii() else []
         yield from (part for part in ((start, stop), *inner) if part[1] - part[0] > 1)
 
 

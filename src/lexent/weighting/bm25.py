@@ -58,7 +58,7 @@ def word_factors(df: NDArray[np.int64], n_documents: int, recipe: Recipe) -> NDA
     A word's idf, times its share of the highest idf that a word can have, to the power rarity - 1. Never below 0.
     """
     own = np.maximum(idf(df, n_documents, recipe.weighting.idf), 0.0)
-    highest = float(idf(np.ones(1, np.int64), n_documents, recipe.weighting.idf)[0])
+    highest = float(idf(np.ones(1, np.int64), max(n_documents, 1), recipe.weighting.idf)[0])
     if highest <= 0 or recipe.rarity == 1:
         return own * recipe.words
     return own * np.minimum(own / highest, 1.0) ** (recipe.rarity - 1.0) * recipe.words
