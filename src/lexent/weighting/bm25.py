@@ -55,9 +55,10 @@ def query_factors(df: NDArray[np.int64], n_documents: int, formula: BM25, *, pru
 def word_factors(df: NDArray[np.int64], n_documents: int, recipe: Recipe) -> NDArray[np.float64]:
     """float64[n_words]: what a query's weight for a word is multiplied by.
 
-    A word's idf, times its share of the highest idf that a word can have, to the power rarity - 1. Never below 0.
+    A word's idf, times its share of the highest idf that a word can have, to the power rarity - 1. Never below 0, and 0
+    for a word that no document has any more.
     """
-    own = np.maximum(idf(df, n_documents, recipe.weighting.idf), 0.0)
+    own = np.maximum(idf(df, n_documents, recipe.weighting.idf), 0.0) * (df > 0)
     highest = float(idf(np.ones(1, np.int64), max(n_documents, 1), recipe.weighting.idf)[0])
     if highest <= 0 or recipe.rarity == 1:
         return own * recipe.words
