@@ -132,7 +132,7 @@ def test_search_json_has_the_agreed_form(place: Path) -> None:
     found = data("search", place / "docs.lexent", "dough in the oven", "-k", 3)
     assert list(found) == ["query", "approximate", "groups", "concepts", "added", "hits"]
     assert found["query"] == "dough in the oven"
-    assert all(set(concept) == {"id", "label", "weight"} for concept in found["concepts"])
+    assert all(set(concept) == {"id", "label", "weight", "word"} for concept in found["concepts"])
     assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
     for hit in found["hits"]:
         shown = ["rank", "id", "score", "title", "text", "metadata", "strength", "passages"]
@@ -140,7 +140,7 @@ def test_search_json_has_the_agreed_form(place: Path) -> None:
         assert list(hit) == shown
         assert sum(group["value"] for group in hit["groups"]) == pytest.approx(hit["score"], abs=1e-5)
         for part in hit["contributions"]:
-            assert set(part) == {"concept", "label", "query", "document", "value"}
+            assert set(part) == {"concept", "label", "query", "document", "value", "word"}
             assert part["value"] == pytest.approx(part["query"] * part["document"])
         total = sum(part["value"] for part in hit["contributions"]) + hit["rest"]
         assert total == pytest.approx(hit["score"], abs=1e-5)

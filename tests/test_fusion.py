@@ -274,12 +274,35 @@ def test_fused_search_takes_filters_and_refuses_what_it_lacks(living: Index) -> 
     found = living.search_fused("light", k=40, filter={"n": {"gte": 30}})
     assert found
     assert all(int(hit.id[1:]) >= 30 for hit in found)
-    with pytest.raises(NotFoundError, match='cannot be fused with "dense"; allowed: bm25'):
+    with pytest.raises(NotFoundError, match='cannot be fused with "splade"; allowed: bm25, dense'):
+        living.search_fused("light", fuse=["splade"])
+    with pytest.raises(NotFoundError, match="keeps no vectors; build it with them"):
         living.search_fused("light", fuse=["dense"])
     with pytest.raises(InputError, match="nothing to fuse"):
         living.search_fused("light", fuse=[])
     with pytest.raises(InputError, match="k is -1"):
         living.search_fused("light", k=-1)
+
+
+def test_dense_vectors_are_fused_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every hit of another side has its cosine, also where the dense ranking alone would be cut before it."""
+    with small.build(tmp_path / "a", extras=["dense", "lexical"]) as index:
+        index.delete(["d3"])
+        cosines = {hit.id: hit.score for hit in index.dense_search("night light", k=40)}
+        every = index.search_fused("night light", k=40, fuse=["bm25", "dense"])
+        monkeypatch.setattr("lexent.search.fused.FUSED_DOCUMENTS", 2)
+        few = index.search_fused("night light", k=40, fuse={"bm25": 1.0, "dense": 2.0})
+        for found in (every, few):
+            for hit in found:
+                parts = {part.name: part for part in hit.parts}
+                assert parts["dense"].score == cosines[hit.id]
+                assert sum(part.value for part in hit.parts) == pytest.approx(hit.score, abs=1e-9)
+                (reason,) = hit.reasons["dense"].contributions
+                assert (reason.label, reason.value) == ("cosine of the vectors", pytest.approx(cosines[hit.id]))
+        assert {hit.id for hit in every} == cosines.keys()
+        best = [index.search("night light", k=2), index.dense_search("night light", k=2)]
+        assert {hit.id for hit in few} >= {hit.id for hits in best for hit in hits}
+        assert len(few) < 7
 
 
 def test_fused_search_as_a_command(tmp_path: Path) -> None:

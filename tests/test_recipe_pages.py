@@ -14,6 +14,8 @@ from lexent.recipes import RECIPES
 DOCS = Path(__file__).parents[1] / "docs"
 COLUMNS = {
     ("recipe-latent-terms.md", 2): "latent-terms",
+    ("recipe-hybrid.md", 1): "latent-terms",
+    ("recipe-hybrid.md", 2): "hybrid",
     ("recipe-clsr.md", 2): "clsr",
     ("recipe-clsr.md", 4): "clsr-efficient",
     ("recipe-ssr.md", 2): "ssr",

@@ -64,12 +64,12 @@ def test_the_json_form(index: Index) -> None:
     assert json.loads(json.dumps(found)) == found
     assert list(found) == ["query", "approximate", "groups", "concepts", "added", "hits"]
     assert list(found["groups"][0]) == ["label", "weight", "concepts", "form"]
-    assert list(found["concepts"][0]) == ["id", "label", "weight"]
+    assert list(found["concepts"][0]) == ["id", "label", "weight", "word"]
     shown = ["rank", "id", "score", "title", "text", "metadata", "strength", "passages"]
     shown += ["groups", "contributions", "rest"]
     assert list(found["hits"][0]) == shown
     assert list(found["hits"][0]["groups"][0]) == ["label", "value", "concepts", "form"]
-    assert list(found["hits"][0]["contributions"][0]) == ["concept", "label", "query", "document", "value"]
+    assert list(found["hits"][0]["contributions"][0]) == ["concept", "label", "query", "document", "value", "word"]
     assert len(found["hits"][0]["contributions"]) == 3
     weights = [abs(concept["weight"]) for concept in found["concepts"]]
     assert weights == sorted(weights, reverse=True)

@@ -198,9 +198,10 @@ class Index:
         like: str | Sequence[str] = (),
         unlike: str | Sequence[str] = (),
     ) -> FusedResults:
-        """The k best documents by concepts and by words together; every hit says what each of the two gave.
+        """The k best documents by concepts and by words or vectors together; every hit says what each of them gave.
 
-        fuse: what to fuse the concepts with: "bm25", BM25 over words; a mapping gives weights. An index that was built
+        fuse: what to fuse the concepts with: "bm25", BM25 over words, and "dense", the cosine of the encoder's own
+        vectors, where the index was built with extras=["dense"]; a mapping gives weights. An index that was built
         with extras=["lexical"] or by the recipe hybrid holds its words; those of another are counted in memory when
         first needed, which takes seconds for some thousands of documents.
         fusion: by calibrated scores or by reciprocal ranks, see `lexent.search.fusion`. The others: as for `search`.

@@ -21,10 +21,11 @@ Names = Annotated[str, typer.Option(metavar="NAMES")]
 
 @option_group
 class WordFusion:
-    """Search by concepts and by words, fused."""
+    """Search by concepts, words and dense vectors, fused."""
 
     fuse: Names = ""
-    """Also search by words, and fuse the two: bm25, or bm25=0.5 with a weight. Reads all stored texts."""
+    """Also search by words (bm25) or by the encoder's own vectors (dense, where the index has them), with commas, and
+    fuse the rankings; bm25=0.5 gives a weight."""
     fusion: FusionName = "sum"
 
 

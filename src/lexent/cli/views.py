@@ -92,7 +92,7 @@ def fused(found: FusedResults, *, full: bool, filtered: bool = False) -> Iterato
             head = Text.assemble(MARGIN, f"{part.value:7.3f}  ", (part.name, "bold"))
             yield head.append(f"  rank {part.rank}, where its score is {part.score:.2f}, the sum of", style="dim")
             shown = hit.reasons[part.name].top(FULL if full else BRIEF)
-            yield from contributions(shown, products=full, words=part.name == "bm25")
+            yield from contributions(shown, products=full, words=part.name in ("bm25", "dense"))
 
 
 def query_groups(groups: Sequence[ConceptGroup]) -> Iterator[Text]:

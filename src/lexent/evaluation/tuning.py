@@ -39,6 +39,8 @@ GRID: dict[str, tuple[Any, ...]] = {
     "document_cap": (16, 24, 32, 48, 65, 96, 128, 256),
     "query_cap": (8, 16, 32, 64, 128),
     "query_k": (4, 8, 16, 32, 64, 128),
+    "words": (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0),
+    "rarity": (1.0, 1.5, 2.0, 2.5, 3.0, 4.0),
     "prune": (0.0, 0.001, 0.005, 0.01, 0.02, 0.05),
 }
 """What is tried of each setting, beside the recipe's own value."""

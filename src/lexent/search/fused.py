@@ -1,4 +1,4 @@
-"""Concepts and words together: hits of an index whose scores are the fused parts of both."""
+"""Concepts, words and dense vectors together: hits of an index whose scores are the fused parts of each."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from lexent.search.results import AddedConcept, Ranked, RankedDocument
 
 if TYPE_CHECKING:
     from lexent.explain.contributions import Explanation
-    from lexent.search.document_scorer import TopDocuments
+    from lexent.search.query import Query
+    from lexent.search.results import Scored
     from lexent.search.searcher import Prepared, Searcher
 
-SIDES = ("bm25",)
+SIDES = ("bm25", "dense")
 """What an index's concepts can be fused with."""
 FUSED_DOCUMENTS = 1000
 """Documents of each ranking that are fused; scores are calibrated over them."""
@@ -27,12 +28,12 @@ FUSED_DOCUMENTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class FusedHit(RankedDocument):
-    """A document that was found by concepts, by words or by both. The values of its parts sum to its score."""
+    """A document that was found by concepts, words or dense vectors. The values of its parts sum to its score."""
 
     parts: tuple[Part, ...]
     """What each ranking that found it gave; a ranking that did not find it gives nothing."""
     reasons: Mapping[str, Explanation] = field(repr=False, compare=False)
-    """Each part's own score as contributions: of concepts, or of words."""
+    """Each part's own score as contributions: of concepts, of words, or the one cosine."""
 
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         """As JSON has it. contributions: at most this many of each part; the others are summed in its "rest"."""
@@ -66,6 +67,16 @@ class FusedResults(Ranked[FusedHit]):
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One ranking of an index for a query."""
+
+    index: Scored
+    query: Query
+    passages: dict[int, tuple[int, float]]
+    """For each document, best first, the position of its best passage and the score."""
+
+
 def search(
     searcher: Searcher, prepared: Prepared, *, k: int, sides: Mapping[str, float | None], method: Method
 ) -> FusedResults:
@@ -77,29 +88,38 @@ def search(
             raise NotFoundError(f'an index cannot be fused with "{name}"; allowed: {", ".join(SIDES)}')
     if not sides:
         raise InputError(f"there is nothing to fuse the concepts with; name one: {', '.join(SIDES)}")
-    own, query, lexical = searcher.recipe.name, prepared.queries[0], searcher.lexical()
-    words, owners = lexical.query(query.text), searcher.reader.owners
-    found = {
-        own: searcher.top([query], FUSED_DOCUMENTS, allowed=prepared.allowed),
-        "bm25": lexical.top(words, FUSED_DOCUMENTS, allowed=prepared.allowed),
-    }
-    best_passages = {name: _passages(top, owners) for name, top in found.items()}
+    query, owners, allowed = prepared.queries[0], searcher.reader.owners, prepared.allowed
+    found: dict[str, _Side] = {}
+    top = searcher.top([query], FUSED_DOCUMENTS, allowed=allowed)
+    found[searcher.recipe.name] = _Side(searcher, query, _passages(top.positions[0], top.scores[0], owners))
+    if "bm25" in sides:
+        lexical = searcher.lexical()
+        words = lexical.query(query.text)
+        top = lexical.top(words, FUSED_DOCUMENTS, allowed=allowed)
+        found["bm25"] = _Side(lexical, words, _passages(top.positions[0], top.scores[0], owners))
+    if "dense" in sides:
+        dense = searcher.dense(query.text, allowed=allowed)
+        kept = np.arange(len(dense.positions)) < FUSED_DOCUMENTS
+        others = [document for side in found.values() for document in side.passages]
+        kept |= np.isin(owners[dense.positions], others)  # the cosine of a hit of another side is known
+        found["dense"] = _Side(dense, dense.query, _passages(dense.positions[kept], dense.scores[kept], owners))
     rankings = {
-        name: [(document, score) for document, (_, score) in passages.items()]
-        for name, passages in best_passages.items()
+        name: [(document, score) for document, (_, score) in side.passages.items()] for name, side in found.items()
     }
     weights = {name: WEIGHTS[method].get(name, 1.0) if weight is None else weight for name, weight in sides.items()}
     best = fuse(rankings, Fusion(method, weights), depth=k)
 
     def reasons(one: Fused[int], id: str) -> dict[str, Explanation]:
-        found = {}
+        made = {}
         for part in one.parts:
-            index, terms = (searcher, query) if part.name == own else (lexical, words)
-            position = best_passages[part.name][one.key][0]
-            found[part.name] = searcher.explainer.contributions(index, terms, position, id=id, score=part.score)
-        return found
+            side = found[part.name]
+            position = side.passages[one.key][0]
+            made[part.name] = searcher.explainer.contributions(
+                side.index, side.query, position, id=id, score=part.score
+            )
+        return made
 
-    documents = searcher.reader.at([best_passages[one.parts[0].name][one.key][0] for one in best])
+    documents = searcher.reader.at([found[one.parts[0].name].passages[one.key][0] for one in best])
     hits = [
         FusedHit(
             *(rank, document.id, one.score, document.title, document.text, document.metadata),
@@ -111,9 +131,10 @@ def search(
     return FusedResults(query=query.text, method=method, hits=tuple(hits), added=prepared.added[0])
 
 
-def _passages(found: TopDocuments, owners: NDArray[np.int64]) -> dict[int, tuple[int, float]]:
-    """For each document of the one query, best first, the position of its best passage and the score."""
-    places = np.flatnonzero(found.positions[0] >= 0)
-    positions, scores = found.positions[0][places], found.scores[0][places]
-    pairs = zip(positions.tolist(), scores.tolist(), strict=True)
-    return dict(zip(owners[positions].tolist(), pairs, strict=True))
+def _passages(
+    positions: NDArray[np.int64], scores: NDArray[Any], owners: NDArray[np.int64]
+) -> dict[int, tuple[int, float]]:
+    """For each document, best first, the position of its best passage and the score."""
+    places = np.flatnonzero(positions >= 0)
+    pairs = zip(positions[places].tolist(), scores[places].tolist(), strict=True)
+    return dict(zip(owners[positions[places]].tolist(), pairs, strict=True))

@@ -15,7 +15,6 @@ from lexent.bounded_cache import BoundedCache
 from lexent.encoders.encoder import encode
 from lexent.errors import InputError, NotFoundError
 from lexent.indexing.filters import EXAMPLE, Filter
-from lexent.indexing.forward.dense import DenseStore
 from lexent.indexing.index_models import IndexModels
 from lexent.indexing.reader import IndexReader
 from lexent.indexing.segment import Tombstones, repacked
@@ -23,6 +22,7 @@ from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
 from lexent.search import steering, token_rows
 from lexent.search.coded_text import CodedText, code_texts, coded_texts
+from lexent.search.dense_ranking import DenseRanking
 from lexent.search.document_ranking import first_of_each, top_documents
 from lexent.search.document_scorer import DocumentScorer, Masks, TopDocuments
 from lexent.search.feedback import Expansion, Learning, expansions
@@ -300,34 +300,26 @@ class Searcher:
         ]
         return sorted(found, key=lambda concept: (-abs(concept.weight), concept.id))
 
-    def dense_search(self, query: str, *, k: int) -> list[DenseHit]:
-        """The k documents of highest cosine with a query, by the encoder's own vectors, ties in document order."""
+    def dense(self, query: str, *, allowed: Masks | None = None) -> DenseRanking:
+        """All documents by the cosine of the encoder's own vectors with a query, ties in document order."""
         _check([query])
-        arguments.whole("k", k, least=1)
         if "dense" not in self.manifest.extras:
             raise NotFoundError(
                 f'"{self.path}" keeps no vectors; build it with them: '
                 f"lexent index CORPUS --out {self.path} --with dense --overwrite"
             )
         vector = encode(self.encoder, [query], kind="query", level="pooled").numpy()[0]
-        vector = vector / max(float(np.linalg.norm(vector)), 1e-12)
-        found, places = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
-        masks, bases = self.document_scorer.masks(None), self.document_scorer.bases.tolist()
-        for stores, mask, base in zip(self.reader.forward, masks, bases, strict=False):
-            store = stores[DenseStore.name]
-            assert isinstance(store, DenseStore)
-            live = np.flatnonzero(mask) if len(mask) else np.arange(len(store))
-            found.append(store.cosines(vector)[live])
-            places.append(live + base)
-        scores, positions = np.concatenate(found), np.concatenate(places)
-        order = np.lexsort((positions, -scores))
-        if self.reader.has_long_documents:
-            order = order[first_of_each(self.reader.owners[positions[order]])]
-        best = order[:k]
-        documents = self.reader.at(positions[best].tolist())
+        return DenseRanking.of(self.reader, query, vector, self.document_scorer.masks(allowed))
+
+    def dense_search(self, query: str, *, k: int) -> list[DenseHit]:
+        """The k documents of highest cosine with a query, by the encoder's own vectors, ties in document order."""
+        arguments.whole("k", k, least=1)
+        found = self.dense(query)
+        positions, scores = found.positions[:k].tolist(), found.scores[:k].tolist()
+        documents = self.reader.at(positions)
         return [
             DenseHit(rank, document.id, score, document.title, document.text, document.metadata)
-            for rank, (document, score) in enumerate(zip(documents, scores[best].tolist(), strict=True), start=1)
+            for rank, (document, score) in enumerate(zip(documents, scores, strict=True), start=1)
         ]
 
     def coded_query(self, text: str) -> CodedText | None:
