@@ -10,8 +10,9 @@ import re
 import secrets
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -118,11 +119,14 @@ def check_hashes(folder: Path, files: Mapping[str, str], *, remedy: str) -> None
 
 
 @contextmanager
-def new_folder(path: Path, *, kind: ArtifactKind, overwrite: bool = False) -> Iterator[Path]:
+def new_folder(
+    path: Path, *, kind: ArtifactKind, overwrite: bool = False, resume: Callable[[Path], bool] | None = None
+) -> Iterator[Path]:
     """A folder beside `path` to write into; when the block ends well it takes the place of `path`.
 
     The caller writes the manifest last. What stood at `path` stays until then, and for good when anything fails or the
-    process is killed. Leftovers of killed runs are removed at the next write.
+    process is killed. Leftovers of killed runs are removed at the next write. resume: whether to go on in a folder that
+    an interrupted run left with a manifest; with it, such a folder is kept when anything fails.
     """
     path = path.resolve()  # a link stays a link: what it points to is replaced
     check_target(path, kind=kind, overwrite=overwrite)
@@ -131,16 +135,26 @@ def new_folder(path: Path, *, kind: ArtifactKind, overwrite: bool = False) -> It
     try:
         with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
+            left = (one for one in _interrupted(path) if resume is not None and resume(one))
+            for found in islice(left, 1):
+                found.rename(work)
             _clean(path)
-            work.mkdir()
+            work.mkdir(exist_ok=True)
         yield work
         check_target(path, kind=kind, overwrite=overwrite)  # again: another run may have been quicker
         with disk_errors(path):
             sync(work)
             _swap(work, path)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        if resume is None or not (work / MANIFEST).is_file():
+            shutil.rmtree(work, ignore_errors=True)
         _active.discard(work)
+
+
+def _interrupted(path: Path) -> list[Path]:
+    """The folders that interrupted runs left with a manifest."""
+    left = [one for one in _siblings(path) if one.name.endswith(".new") and not _in_use(one)]
+    return [one for one in left if (one / MANIFEST).is_file()]
 
 
 def check_target(path: Path, *, kind: ArtifactKind, overwrite: bool) -> None:

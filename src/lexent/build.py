@@ -33,6 +33,7 @@ def index(
     on_error: OnError = "stop",
     extras: str | Sequence[str] = (),
     overwrite: bool = False,
+    resume: bool = True,
     progress: Report = None,
 ) -> Index:
     """Indexes a corpus into the folder `out` and opens it.
@@ -52,6 +53,7 @@ def index(
         extras=extras,
         progress=progress,
         overwrite=overwrite,
+        resume=resume,
     )
     if corpus.problems and corpus is not source:
         warnings.warn(

@@ -73,10 +73,12 @@ class Index:
         memory: int | None = None,
         progress: Report = None,
         overwrite: bool = False,
+        resume: bool = True,
     ) -> Index:
         """Indexes documents, or what `lexent.index` reads, into the folder `out` and opens it.
 
         The folder appears when all is written; an index that stood there stays until then, also when this is killed.
+        What was interrupted goes on where it stopped when the same is called again; resume=False begins anew.
         extras: what to keep for comparison with other ways to search: "dense", the encoder's own vectors; "lexical",
         words in the posting lists, which `words` of the recipe weighs.
         memory: bytes that packing the documents stays within, beside the encoder's. progress: True for a bar, or a
@@ -97,6 +99,7 @@ class Index:
                 memory=budget,
                 progress=count,
                 overwrite=overwrite,
+                resume=arguments.flag("resume", resume),
             )
         return Index(out, encoder=used.encoder, lexicon=used.lexicon)
 

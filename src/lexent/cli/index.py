@@ -30,6 +30,8 @@ class Target:
     """Keep more, to compare with other ways to search: dense (the encoder's vectors), lexical, or both."""
     memory: options.Memory = None
     overwrite: options.Overwrite = False
+    fresh: bool = False
+    """Begin anew, and not where an interrupted run with the same settings stopped."""
 
 
 def index(
@@ -42,8 +44,8 @@ def index(
     """Index a file or folder.
 
     Columns that are not named are guessed and shown. Documents that the encoder cannot read whole are cut into
-    passages. The index appears when it is whole; an interrupted run leaves
-    nothing behind, and an older index as it was.
+    passages. The index appears when it is whole, and an older one stays as it was until then. An interrupted run
+    goes on where it stopped when the same command is given again.
     """
     from lexent import artifact
     from lexent.corpus import read
@@ -65,6 +67,7 @@ def index(
             memory=budget,
             progress=meter.counter("indexing", corpus.count()),
             overwrite=target.overwrite,
+            resume=not target.fresh,
             **vars(models),
         )
     say_problems(corpus.problems)

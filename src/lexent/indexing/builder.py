@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lexent import artifact
 from lexent.corpus.passages import text_of
-from lexent.errors import InputError
+from lexent.errors import InputError, LexentError
 from lexent.indexing.forward.dense import DenseStore
 from lexent.indexing.forward.passages import PassageStore
 from lexent.indexing.forward.stores import EXTRAS, ForwardIndex
@@ -21,8 +21,9 @@ from lexent.indexing.forward.tokens import TokenStore
 from lexent.indexing.lock import check_free
 from lexent.indexing.manifest import SEGMENTS, Counts, EncoderPart, LexiconPart, Manifest, now_text
 from lexent.indexing.passages import passages_of
+from lexent.indexing.resuming import add_rest, fill, unindexed
 from lexent.indexing.segment import Codes
-from lexent.indexing.writer import EncodedDocuments, SegmentWriter, committed, write_names
+from lexent.indexing.writer import EncodedDocuments, SegmentWriter, Writer, committed, write_names
 from lexent.lexicon.collection_names import name_concepts
 from lexent.lexicon.concept_words import COUNTED_WORDS, WordCounter
 from lexent.models import EncoderLike, LexiconLike, encoder_source, lexicon_source, load_encoder, load_lexicon
@@ -33,6 +34,8 @@ from lexent.vocabulary import NewWords, splitter_of
 
 DOCUMENTS_PER_CHUNK = 4096
 """Documents that are held as text at once."""
+CHARS_PER_CHUNK = 4_000_000
+"""Characters of text that are held at once, about: what takes a few minutes to encode on a CPU."""
 
 Progress = Callable[[int], None]
 """Called with the number of texts that were just finished."""
@@ -49,70 +52,112 @@ def build(
     memory: int | None,
     progress: Progress | None,
     overwrite: bool,
+    resume: bool = True,
 ) -> Pipeline:
-    """Writes the index to `out`, whole or not at all. Encoder and lexicon are loaded once a first document is there."""
+    """Writes the index to `out`, whole or not at all. Encoder and lexicon are loaded once a first document is there.
+
+    resume: go on where an interrupted run with the same settings stopped, as far as the documents are the same.
+    """
     for name in extras:
         if name not in EXTRAS:
             raise InputError(f'an index cannot be built with "{name}"; allowed: {", ".join(EXTRAS)}')
     extras = tuple(name for name in EXTRAS if name in extras)
     check_free(out)
-    with artifact.new_folder(out, kind="index", overwrite=overwrite) as folder:
-        chunks = in_chunks(documents)
-        first = next(chunks, None)
-        if first is None:
-            raise InputError("there are no documents to index; give at least one, with an id and a text")
-        loaded_lexicon = load_lexicon(lexicon, recipe=recipe)
-        own = loaded_lexicon.encoder_id if loaded_lexicon.own_encoder is not None else None
-        loaded_encoder = load_encoder(own if encoder is None else encoder)
-        loaded_lexicon.check(loaded_encoder, level=recipe.level)
-        words = recipe.language if recipe.holds_words and (recipe.words or "lexical" in extras) else None
-        with SegmentWriter(
-            folder / SEGMENTS / "000001",
-            size=loaded_lexicon.size,
-            recipe=recipe,
-            extras=extras,
-            memory=memory,
-            words=None if words is None else NewWords({}),
-        ) as writer:
-            pipeline = Pipeline(loaded_encoder, loaded_lexicon, recipe)
-            for chunk in chain([first], chunks):
-                made = partial(material_of, chunk, pipeline, extras=extras, words=words, progress=progress)
-                writer.add(chunk, made)
-        empty = Manifest(
-            format=artifact.FORMAT_VERSION,
-            generation=0,
-            lexent=artifact.lexent_version(),
-            created=now_text(),
-            updated=now_text(),
-            encoder=EncoderPart(
-                id=loaded_encoder.id,
-                source=encoder_source(loaded_encoder),
-                fingerprint=loaded_encoder.fingerprint,
-                prompts=dict(getattr(loaded_encoder, "prompts", {})),
-            ),
-            lexicon=LexiconPart(
-                name=loaded_lexicon.name,
-                source=lexicon_source(lexicon, loaded_lexicon),
-                hash=loaded_lexicon.hash,
+    artifact.check_target(out, kind="index", overwrite=overwrite)
+    chunks = in_chunks(documents)
+    first = next(chunks, None)
+    if first is None:
+        raise InputError("there are no documents to index; give at least one, with an id and a text")
+    loaded_lexicon = load_lexicon(lexicon, recipe=recipe)
+    own = loaded_lexicon.encoder_id if loaded_lexicon.own_encoder is not None else None
+    loaded_encoder = load_encoder(own if encoder is None else encoder)
+    loaded_lexicon.check(loaded_encoder, level=recipe.level)
+    pipeline = Pipeline(loaded_encoder, loaded_lexicon, recipe)
+    empty = _manifest(pipeline, lexicon, extras)
+    fits = partial(_is_part_of, empty) if resume else lambda _: False
+
+    def material(chunk: list[Document]) -> EncodedDocuments:
+        return material_of(chunk, pipeline, extras=extras, words=empty.words, progress=progress)
+
+    with artifact.new_folder(out, kind="index", overwrite=overwrite, resume=fits) as folder:
+        chunks = chain([first], chunks)
+        ended = False
+        if not (folder / artifact.MANIFEST).is_file():
+            segment = SegmentWriter(
+                folder / SEGMENTS / "000001",
                 size=loaded_lexicon.size,
-            ),
-            recipe=recipe.to_dict(),
-            words=words,
-            extras=extras,
-            counts=Counts(documents=0, postings=0, live_concepts=0, average_length=0),
-            segments=(),
-            files={},
-        )
-        names = write_names(folder, name_concepts(writer.words.result(), loaded_lexicon), empty)
-        committed(folder, [writer.part()], before=empty, recipe=recipe, names=names).write(folder)
+                recipe=recipe,
+                extras=extras,
+                memory=memory,
+                words=None if empty.words is None else NewWords({}),
+            )
+            with segment:
+                ended = fill(segment, chunks, material)
+            names = write_names(folder, name_concepts(segment.words.result(), loaded_lexicon), empty) if ended else None
+            committed(folder, [segment.part()], before=empty, recipe=recipe, names=names).write(folder)
+            resumed = False
+        else:
+            resumed = True
+        if not ended:
+            with Writer(folder, memory=memory) as writer:
+                add_rest(writer, unindexed(writer, chunks, progress) if resumed else chunks, material)
+                writer.compact()
+                writer.name_concepts(loaded_lexicon)
         check_free(out)  # again: what a writer adds meanwhile must not end up in the folder that takes its place
     return pipeline
 
 
+def _manifest(pipeline: Pipeline, lexicon: LexiconLike, extras: tuple[str, ...]) -> Manifest:
+    """The manifest of an index without documents."""
+    encoder, used, recipe = pipeline.encoder, pipeline.lexicon, pipeline.recipe
+    return Manifest(
+        format=artifact.FORMAT_VERSION,
+        generation=0,
+        lexent=artifact.lexent_version(),
+        created=now_text(),
+        updated=now_text(),
+        encoder=EncoderPart(
+            id=encoder.id,
+            source=encoder_source(encoder),
+            fingerprint=encoder.fingerprint,
+            prompts=dict(getattr(encoder, "prompts", {})),
+        ),
+        lexicon=LexiconPart(name=used.name, source=lexicon_source(lexicon, used), hash=used.hash, size=used.size),
+        recipe=recipe.to_dict(),
+        words=recipe.language if recipe.holds_words and (recipe.words or "lexical" in extras) else None,
+        extras=extras,
+        counts=Counts(documents=0, postings=0, live_concepts=0, average_length=0),
+        segments=(),
+        files={},
+    )
+
+
+def _is_part_of(wanted: Manifest, folder: Path) -> bool:
+    """Whether an interrupted run wrote an index with the settings of the one that is wanted."""
+    try:
+        found = Manifest.read(folder)
+    except (LexentError, OSError):
+        return False
+    same = ("format", "words", "extras")
+    return (
+        all(getattr(found, name) == getattr(wanted, name) for name in same)
+        and Recipe.from_dict(found.recipe) == Recipe.from_dict(wanted.recipe)
+        and found.encoder.fingerprint == wanted.encoder.fingerprint
+        and found.lexicon.hash == wanted.lexicon.hash
+    )
+
+
 def in_chunks(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """The documents in lists of at most DOCUMENTS_PER_CHUNK."""
-    source = iter(documents)
-    while chunk := list(islice(source, DOCUMENTS_PER_CHUNK)):
+    """The documents in lists of at most DOCUMENTS_PER_CHUNK, and of about CHARS_PER_CHUNK where they are long."""
+    chunk: list[Document] = []
+    chars = 0
+    for document in documents:
+        chunk.append(document)
+        chars += len(document.text)
+        if len(chunk) == DOCUMENTS_PER_CHUNK or chars >= CHARS_PER_CHUNK:
+            yield chunk
+            chunk, chars = [], 0
+    if chunk:
         yield chunk
 
 
