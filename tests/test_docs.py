@@ -88,6 +88,7 @@ def check_values(verb: str, given: dict[str, Any]) -> None:
     from lexent.evaluation.tuning import GRID
     from lexent.indexing.forward.stores import EXTRAS
     from lexent.lexicon import shipped
+    from lexent.search.fused import SIDES
     from lexent.studies.analyses import ANALYSES
     from lexent.studies.reproduction.reproduce import chosen
     from lexent.training.hard_negatives import Miner
@@ -120,7 +121,7 @@ def check_values(verb: str, given: dict[str, Any]) -> None:
     if verb in ("search", "eval"):
         weights = weights_of(given.get("fuse") or "", flag="--fuse")
         runs = [Path(run).stem for run in given.get("run") or []]
-        known("--fuse", weights, (*BASELINES, *runs) if verb == "eval" else ("bm25",))
+        known("--fuse", weights, (*BASELINES, *runs) if verb == "eval" else SIDES)
         filter_of(given.get("filter"))
     if verb == "train" and given.get("negatives"):
         known("--negatives", names_of(given["negatives"]), get_args(Miner))
