@@ -35,5 +35,5 @@ def lexicon(seed: int = 0) -> Lexicon:
 
 
 def build(out: Path, docs: list[Document] | None = None, **settings: Any) -> Index:
-    chosen: dict[str, Any] = {"encoder": TinyEncoder(), "lexicon": lexicon(), **settings}
+    chosen: dict[str, Any] = {"encoder": TinyEncoder(), "lexicon": lexicon(), "recipe": "latent-terms", **settings}
     return Index.build(documents() if docs is None else docs, out=out, **chosen)

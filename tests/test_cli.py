@@ -380,7 +380,7 @@ def test_eval_table(place: Path, collection: Path) -> None:
     assert "small (test): 40 documents, 2 queries" in result.stdout
     rows = [line.split() for line in result.stdout.splitlines()]
     assert ["system", "nDCG@10", "p", "R@100", "p", "seconds"] in rows
-    assert {"latent-terms", "dense", "bm25"} <= {row[0] for row in rows if row}
+    assert {"hybrid", "dense", "bm25"} <= {row[0] for row in rows if row}
     assert "next  lexent index" in result.stderr
 
 

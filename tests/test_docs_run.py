@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import markdown
+from lexent.types import Document
 from markdown import ROOT
 
 PAGES = markdown.pages()
@@ -141,7 +142,7 @@ def test_python_of_the_how_to_page_runs(
     hits = found["hits"]
     assert hits[0].id in ("d0", "d5")
     assert sum(part.value for part in hits[0].explain().contributions) == pytest.approx(hits[0].score, abs=1e-5)
-    assert found["report"].systems["latent-terms"]["nDCG@10"] > 0.5
+    assert found["report"].systems["hybrid"]["nDCG@10"] > 0.5
     assert "Statins and dementia" in capsys.readouterr().out
 
 
@@ -159,6 +160,32 @@ def test_python_of_the_search_page_runs(tmp_path: Path, desk: Path, capsys: pyte
     exec(learning, found)
     assert found["results"].added
     assert re.search(r"^(added|raised) .+ \([-+]?[\d.]+\) from d\d", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_python_of_the_passages_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import lexent
+
+    monkeypatch.chdir(tmp_path)
+    text = "# Travel\n\n" + "\n\n".join(f"## Part {n}\n\nThe head of unit {n} approves travel. " * 8 for n in range(9))
+    lexent.index([{"id": "handbook", "text": text}], out="handbook.lexent")
+    for code in markdown.python(ROOT / "docs/passages.md"):
+        exec(f"import lexent\nindex = lexent.open('handbook.lexent')\n{code}", {})
+    shown = capsys.readouterr().out
+    assert "handbook" in shown
+    assert "approves travel" in shown
+
+
+def test_python_of_the_hybrid_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": "t1", "text": "The proxy stops with ERR_CONN_RESET-42."}, {"id": "t2", "text": "A slow page."}]
+    (tmp_path / "tickets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (code,) = markdown.python(ROOT / "docs/recipe-hybrid.md")
+    exec(f"import lexent\n{code}", {})
+    assert re.search(r'^True "?ERR_CONN_RESET-42', capsys.readouterr().out, re.MULTILINE)
 
 
 def test_python_of_the_analyses_page_runs(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,6 +218,8 @@ def test_every_block_of_python_is_run_above() -> None:
         "docs/how-to.md": 1,
         "docs/get-started.md": 1,  # run by test_get_started.py
         "docs/search.md": 3,
+        "docs/passages.md": 2,
+        "docs/recipe-hybrid.md": 1,
         "docs/analyses.md": 1,
         "docs/train.md": 1,
     }
@@ -288,7 +317,8 @@ def test_the_page_of_the_index_lists_its_files(tmp_path: Path) -> None:
     real: set[str] = set()
     for recipe, extras in (("latent-terms", ("dense", "lexical")), ("ssr", ()), ("uhd", ())):
         folder = tmp_path / f"{recipe}.lexent"
-        index = small.build(folder, recipe=recipe, extras=extras)
+        long = Document("long", "word " * 600)
+        index = small.build(folder, [*small.documents(), long], recipe=recipe, extras=extras)
         index.delete(["d1"])
         user_labels.write(folder, index.lexicon, {3: "a name"})
         real |= {path.name for path in folder.rglob("*") if path.is_file()}
@@ -298,6 +328,11 @@ def test_the_page_of_the_index_lists_its_files(tmp_path: Path) -> None:
     arrays = re.findall(r"^\| (`[a-z`, ]+) \| .*\| [\d (].*\|$", text, re.MULTILINE)
     of_tokens = {name for row in arrays for name in re.findall(r"`(\w+)`", row)}
     listed = listed - {"tokens-*.npy"} | {f"tokens-{name}.npy" for name in of_tokens}
+    for pattern in ("words-*.npy", "passages-*.npy"):
+        assert pattern in listed
+        found = {name for name in real if name.startswith(pattern.removesuffix("*.npy"))}
+        assert found
+        listed = listed - {pattern} | found
 
     def numbered(names: set[str]) -> set[str]:
         return {re.sub(r"-\d+", "-N", name) for name in names}

@@ -13,10 +13,10 @@ from lexent.engine import Index
 from lexent.errors import SkippedWarning
 from lexent.models import EncoderLike, LexiconLike
 from lexent.progress import Report
+from lexent.recipes import DEFAULT, Recipe
 
 if TYPE_CHECKING:
     from lexent.corpus.sources import Source
-    from lexent.recipes import Recipe
 
 
 def index(
@@ -25,7 +25,7 @@ def index(
     out: str | Path,
     encoder: EncoderLike = None,
     lexicon: LexiconLike = None,
-    recipe: str | Recipe = "latent-terms",
+    recipe: str | Recipe = DEFAULT,
     text: str | None = None,
     title: str | None = None,
     id: str | None = None,

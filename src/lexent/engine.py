@@ -68,7 +68,7 @@ class Index:
         out: str | Path,
         encoder: EncoderLike = None,
         lexicon: LexiconLike = None,
-        recipe: Recipe | str = "latent-terms",
+        recipe: Recipe | str = recipes.DEFAULT,
         extras: str | Sequence[str] = (),
         memory: int | None = None,
         progress: Report = None,

@@ -306,6 +306,8 @@ _ALL = (
     _uhd("uhd", binary=True),
     _uhd("uhd-real", binary=False),
 )
+DEFAULT = "hybrid"
+"""The recipe where none is given: above `latent-terms` on train queries of SciFact and BoolQ and on LIMIT."""
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 
 

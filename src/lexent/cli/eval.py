@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Measuring:
     """What is measured, on which judgements, beside which systems."""
 
-    recipe: str = "latent-terms"
+    recipe: str = "hybrid"
     """The recipe, which names a choice for each stage; several with commas."""
     baselines: str = "dense,bm25"
     """Systems to compare with: dense, bm25, both, or "" for none."""

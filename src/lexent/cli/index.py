@@ -25,7 +25,7 @@ class Target:
     code; also .gz, .zst), a folder of such files, or a BEIR folder."""
     out: Annotated[Path | None, typer.Option("-o", metavar="DIR")] = None
     """The index's folder. [default: the source's name + .lexent]"""
-    recipe: options.RecipeName = "latent-terms"
+    recipe: options.RecipeName = "hybrid"
     extras: Annotated[str, typer.Option("--with", metavar="NAMES")] = ""
     """Keep more, to compare with other ways to search: dense (the encoder's vectors), lexical, or both."""
     memory: options.Memory = None

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from lexent.engine import Index
     from lexent.lexicon import Lexicon
 
+RECIPE = "latent-terms"
+"""The demo's questions share few words with their answers: concepts alone find more of them."""
 VERSION = 1
 """Counted up when other entries are collected."""
 
@@ -62,7 +64,9 @@ def open_library(
 
     def build(out: Path) -> Index:
         advance = progress(len(documents)) if progress is not None else None
-        return Index.build(documents, out=out, encoder=encoder, lexicon=lexicon, progress=advance, overwrite=True)
+        return Index.build(
+            documents, out=out, encoder=encoder, lexicon=lexicon, recipe=RECIPE, progress=advance, overwrite=True
+        )
 
     try:
         index = build(_writable(place))
@@ -77,7 +81,7 @@ def _place(encoder: Encoder, lexicon: Lexicon, limit: int) -> Path:
     """Named after everything that the index depends on, so that one which exists is the right one."""
     version = platform.python_version()
     parts = [VERSION, limit, MIN_CHARS, MAX_CHARS, encoder.fingerprint, lexicon.hash]
-    settings = json.dumps([*parts, recipes.get("latent-terms").to_dict()], sort_keys=True)
+    settings = json.dumps([*parts, recipes.get(RECIPE).to_dict()], sort_keys=True)
     mark = hashlib.sha256(settings.encode()).hexdigest()[:8]
     return cache.folder().parent / "demo" / f"python-{version}-{mark}.lexent"
 

@@ -94,7 +94,7 @@ class Report:
 def evaluate(
     collection: str | Path | Collection,
     *,
-    recipe: str | Recipe | Sequence[str | Recipe] | None = "latent-terms",
+    recipe: str | Recipe | Sequence[str | Recipe] | None = recipes.DEFAULT,
     lexicon: LexiconLike = None,
     encoder: EncoderLike = None,
     baselines: str | Sequence[str] = BASELINES,
