@@ -26,6 +26,7 @@ from lexent.evaluation.trials import Trials
 from lexent.explain.highlight import highlights
 from lexent.types import Document
 from living import opened
+from serving import serving
 
 HYBRID = recipes.get("hybrid")
 QUERIES = st.sampled_from(["yeast dough", "night light rests", "king queen board mate", "gravity", "bread and xyzzy"])
@@ -361,7 +362,23 @@ def test_an_evaluation_ranks_as_an_index_does(hybrid: Index) -> None:
             assert ranked(each[name]) == [(id, pytest.approx(score, rel=1e-5)) for id, score in own]
 
 
-# --- the command line ------------------------------------------------------------------------------------------------
+# --- over HTTP and on the command line --------------------------------------------------------------------------------
+
+
+def test_hybrid_over_http(hybrid: Index) -> None:
+    with serving([hybrid.path]) as client:
+
+        def ask(verb: str, **body: Any) -> Any:
+            return client.post(f"/v1/indexes/a/{verb}", json={"query": "yeast dough", **body}).json()
+
+        given = ask("search", k=3, words=True, steer={"dough": 2})["hits"]
+        document = client.get("/v1/indexes/a/documents", params={"id": given[0]["id"]}).json()
+        explained = ask("explain", document=given[0]["id"])
+    wanted = hybrid.search("yeast dough", k=3, steer={"dough": 2.0})
+    assert [hit["contributions"] for hit in given] == [hit.to_dict()["contributions"] for hit in wanted]
+    assert {part["label"] for part in given[0]["contributions"] if part["word"]} >= {"yeast", "dough"}
+    assert {one["label"] for one in document["concepts"] if one["word"]} == {*wanted[0].text.split(), "bread"}
+    assert any(part["word"] for part in explained["contributions"])
 
 
 def test_hybrid_as_a_command(tmp_path: Path) -> None:
