@@ -74,9 +74,10 @@ def index(
     facts = {**built.info(), **facts_of(corpus)}
     seconds = perf_counter() - start
     size = f"{facts['bytes'] / 1e6:,.1f} MB, {seconds:,.1f} s"
+    words = f", {facts['live_words']:,} words" if facts["live_words"] else ""
     return Output(
         {**facts, "seconds": round(seconds, 3)},
-        [f"indexed  {sizes_of(facts)}, {facts['live_concepts']:,} live concepts, {size} -> {place}"],
+        [f"indexed  {sizes_of(facts)}, {facts['live_concepts']:,} live concepts{words}, {size} -> {place}"],
         [command("lexent", "search", place, "your question"), command("lexent", "info", place)],
     )
 
