@@ -279,7 +279,8 @@ def _warm_packing() -> None:
     import numpy as np
 
     from benchmarks.vectors import RECIPE, SIZE
-    from lexent.indexing.segment import Codes, Segment
+    from lexent.indexing.codes import Codes
+    from lexent.indexing.segment import Segment
 
     Segment.pack(Codes(np.zeros(1, np.int32), np.ones(1, np.uint8), np.array([0, 1])), size=SIZE, recipe=RECIPE)
 

@@ -40,7 +40,8 @@ def note(folder: Path, n_documents: int, length_units: int) -> None:
 
 def build(vectors: Path, folder: Path, n_documents: int, memory: int) -> dict[str, Any]:
     from benchmarks.vectors import RECIPE, SIZE, load, squared, synthetic
-    from lexent.indexing.segment import Codes, Packer
+    from lexent.indexing.codes import Codes
+    from lexent.indexing.segment import Packer
 
     real, _ = load(vectors)
     warm = Packer(size=SIZE, recipe=RECIPE)

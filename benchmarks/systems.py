@@ -59,7 +59,8 @@ class Lexent(System):
         self.pooled = squared(documents)
 
     def build(self, baked: Baked, folder: Path) -> None:
-        from lexent.indexing.segment import Codes, Packer
+        from lexent.indexing.codes import Codes
+        from lexent.indexing.segment import Packer
 
         packer = Packer(size=SIZE, recipe=RECIPE, folder=folder)
         packer.add(Codes.of(self.pooled, RECIPE))
@@ -92,7 +93,7 @@ class Lexent(System):
         """The weights that its files stand for, by the slow twin; idf stands on the side of the queries."""
         from scipy.sparse import csr_matrix
 
-        from lexent.indexing.segment import Codes
+        from lexent.indexing.codes import Codes
         from lexent.topk import reference
 
         codes = Codes.concatenate(list(self.document_scorer.segments[0].unpack()))

@@ -194,8 +194,8 @@ class Ours:
         self.packer = Packer(size=size, recipe=recipe, folder=folder)
 
     def add(self, part: Coded) -> None:
+        from lexent.indexing.codes import Codes
         from lexent.indexing.postings import quantisation
-        from lexent.indexing.segment import Codes
 
         codes = np.full(len(part.codes), quantisation.CODE_OF_ONE, np.uint8) if self.recipe.binary else part.codes
         began = time.perf_counter()

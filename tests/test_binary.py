@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 import small
 from lexent.errors import ArtifactError, InputError
 from lexent.evaluation.systems import Latent
+from lexent.indexing.codes import Codes
 from lexent.indexing.postings import binary_postings, quantisation
-from lexent.indexing.segment import MAX_PROBED_DOCUMENTS, Codes, Packer, Segment, Tombstones
+from lexent.indexing.segment import MAX_PROBED_DOCUMENTS, Packer, Segment, Tombstones
 from lexent.recipes import BM25, Recipe, retuned
 from lexent.search.document_scorer import MAX_ALLOWED_TO_PROBE, DocumentScorer
 from lexent.topk import counting, reference

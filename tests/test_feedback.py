@@ -21,6 +21,7 @@ from lexent.evaluation import Collection, evaluate, load
 from lexent.evaluation.systems import Bench, Expanded
 from lexent.explain import why
 from lexent.indexing import segment as segments
+from lexent.indexing.codes import Codes
 from lexent.search import Feedback, Results
 from lexent.search.feedback import Learning
 from lexent.types import Document
@@ -134,7 +135,7 @@ def test_looking_up_equals_unpacking_in_every_form_of_list() -> None:
     shares = np.concatenate([np.full(20, 0.002), np.full(10, 0.05), np.full(10, 0.6)])
     has = random.random((n, size)) < shares
     ids = np.nonzero(has)[1].astype(np.int32)
-    codes = segments.Codes(ids, random.integers(1, 256, len(ids)).astype(np.uint8), np.r_[0, has.sum(1).cumsum()])
+    codes = Codes(ids, random.integers(1, 256, len(ids)).astype(np.uint8), np.r_[0, has.sum(1).cumsum()])
     packed = segments.Segment.pack(codes, size=size, recipe=recipes.get("latent-terms"))
     assert {int(form) & 3 for form in packed.arrays["records"][:, 0]} == {0, 1, 2, 3}
     for position in [0, 1, 63, 64, 511, 512, 1024, 2999, *random.integers(0, n, 200).tolist()]:

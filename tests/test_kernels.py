@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexent.errors import ArtifactError, InputError
+from lexent.indexing.codes import Codes
 from lexent.indexing.postings import quantisation
-from lexent.indexing.segment import Codes, Packer, Segment, Tombstones
+from lexent.indexing.segment import Packer, Segment, Tombstones
 from lexent.recipes import BM25, Recipe
 from lexent.search.document_scorer import MAX_ALLOWED_TO_PROBE, QUERIES_PER_TASK, DocumentScorer
 from lexent.topk import reference

@@ -17,8 +17,9 @@ import small
 from lexent import artifact
 from lexent.errors import InputError
 from lexent.indexing import manifest
+from lexent.indexing.codes import Codes
 from lexent.indexing.postings import quantisation
-from lexent.indexing.segment import Codes, Packer, Segment, Tombstones
+from lexent.indexing.segment import Packer, Segment, Tombstones
 from lexent.recipes import BM25, Recipe
 from lexent.search.document_scorer import DocumentScorer
 from lexent.topk import reference

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lexent import artifact
 from lexent.corpus.passages import text_of
 from lexent.errors import InputError, LexentError
+from lexent.indexing.codes import Codes
 from lexent.indexing.forward.dense import DenseStore
 from lexent.indexing.forward.passages import PassageStore
 from lexent.indexing.forward.stores import EXTRAS, ForwardIndex
@@ -22,7 +23,6 @@ from lexent.indexing.lock import check_free
 from lexent.indexing.manifest import SEGMENTS, Counts, EncoderPart, LexiconPart, Manifest, now_text
 from lexent.indexing.passages import passages_of
 from lexent.indexing.resuming import add_rest, fill, unindexed
-from lexent.indexing.segment import Codes
 from lexent.indexing.writer import EncodedDocuments, SegmentWriter, Writer, committed, write_names
 from lexent.lexicon.collection_names import name_concepts
 from lexent.lexicon.concept_words import COUNTED_WORDS, WordCounter

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from lexent import artifact
 from lexent.errors import FieldWarning, LexentError, LockedError, WriteError
+from lexent.indexing.codes import Codes
 from lexent.indexing.document_store import DocumentWriter
 from lexent.indexing.field_kinds import FieldKinds
 from lexent.indexing.forward.passages import PassageStore
@@ -26,7 +27,7 @@ from lexent.indexing.forward.stores import ForwardIndex, ForwardStoreWriter
 from lexent.indexing.lock import writing
 from lexent.indexing.manifest import NEW, SEGMENTS, Counts, DeletedPart, FilePart, Manifest, SegmentPart
 from lexent.indexing.reader import IndexReader, open_segments, store_kinds
-from lexent.indexing.segment import Codes, Packer, Tombstones
+from lexent.indexing.segment import Packer, Tombstones
 from lexent.indexing.statistics import Statistics
 from lexent.lexicon import collection_names, concept_words
 from lexent.lexicon.collection_names import CollectionNames

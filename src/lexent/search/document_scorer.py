@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent.errors import InputError
+from lexent.indexing.codes import Codes
 from lexent.indexing.postings import quantisation
-from lexent.indexing.segment import CHUNK_DOCUMENTS, Codes, Packer, Segment, Tombstones, damaged
+from lexent.indexing.segment import CHUNK_DOCUMENTS, Packer, Segment, Tombstones, damaged
 from lexent.indexing.statistics import Statistics
 from lexent.recipes import Recipe
 from lexent.types import SparseVectors

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent.indexing.codes import Codes
 from lexent.indexing.reader import IndexReader
-from lexent.indexing.segment import Codes, Segment, Tombstones
+from lexent.indexing.segment import Segment, Tombstones
 from lexent.recipes import BM25, Recipe
 from lexent.search.document_ranking import top_documents
 from lexent.search.document_scorer import DocumentScorer, Masks, TopDocuments

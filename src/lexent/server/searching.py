@@ -67,7 +67,11 @@ def hit_of(hit: Hit, names: dict[int, str], *, explained: bool, contributions: i
         found["groups"] = hit.index.lines(hit.query, hit.position, terms)
         found["contributions"] = [
             {
-                **{"concept": term, "label": names[term], "query": query, "document": document, "value": value},
+                "concept": term,
+                "label": names[term],
+                "query": query,
+                "document": document,
+                "value": value,
                 "word": hit.index.is_word(term),
             }
             for term, query, document, value in kept

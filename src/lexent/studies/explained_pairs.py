@@ -20,7 +20,7 @@ from lexent.evaluation.pooling import pooling_of, weights
 from lexent.evaluation.runs import self_matches
 from lexent.evaluation.systems import Latent
 from lexent.evaluation.vector_search import nearest_by_cosine
-from lexent.indexing.segment import Codes
+from lexent.indexing.codes import Codes
 from lexent.studies.state_reconstruction import coefficients
 from lexent.types import Kind, States
 

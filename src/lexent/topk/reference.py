@@ -12,7 +12,7 @@ from lexent.indexing.postings import quantisation
 from lexent.recipes import Recipe
 
 if TYPE_CHECKING:
-    from lexent.indexing.segment import Codes
+    from lexent.indexing.codes import Codes
 
 
 def lengths(codes: Codes, recipe: Recipe) -> NDArray[np.uint16]:

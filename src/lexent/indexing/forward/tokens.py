@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent.errors import ArtifactError
+from lexent.indexing.codes import Codes
 from lexent.indexing.forward.stores import Arrays, Column, ForwardStore
 from lexent.indexing.postings import quantisation
-from lexent.indexing.segment import REMEDY, Codes
+from lexent.indexing.segment import REMEDY
 from lexent.types import RowCodes
 
 PART_ROWS = 256
