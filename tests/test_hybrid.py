@@ -18,7 +18,7 @@ from commands import data, good
 from lexent import recipes
 from lexent.encoders import Encoder, TinyEncoder
 from lexent.engine import Index
-from lexent.errors import ArtifactError, InputError, NotFoundError
+from lexent.errors import ArtifactError, InputError, MismatchError, NotFoundError
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.runs import ranked
 from lexent.evaluation.systems import Bench
@@ -360,6 +360,13 @@ def test_an_evaluation_ranks_as_an_index_does(hybrid: Index) -> None:
         own = [(hit.id, hit.score) for hit in hybrid.search(text, k=7)]
         for each in (run, trial):
             assert ranked(each[name]) == [(id, pytest.approx(score, rel=1e-5)) for id, score in own]
+
+
+def test_studies_of_concepts_refuse_words() -> None:
+    bench = Bench(encoder=TinyEncoder(), lexicon=small.lexicon())
+    with pytest.raises(MismatchError, match=r"searches by words beside concepts.*for example latent-terms"):
+        bench.concepts_alone("hybrid")
+    assert bench.concepts_alone("latent-terms").recipe.words == 0
 
 
 # --- over HTTP and on the command line --------------------------------------------------------------------------------

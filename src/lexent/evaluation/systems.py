@@ -316,6 +316,16 @@ class Bench:
         lexicon.check(self.encoder, level=chosen.level)
         return TokenMatch(chosen, lexicon, self.encoder)
 
+    def concepts_alone(self, recipe: str | Recipe) -> Latent:
+        """As `latent`, for what looks into concepts; a MismatchError where the recipe searches by words too."""
+        chosen = recipes.get(recipe)
+        if chosen.words:
+            raise MismatchError(
+                f'the recipe "{chosen.name}" searches by words beside concepts, and this looks at concepts alone; take '
+                "a recipe without words, for example latent-terms"
+            )
+        return self.latent(chosen)
+
     def latent(self, recipe: str | Recipe) -> Latent:
         """A recipe that matches by concepts of whole documents; a MismatchError where it does not."""
         chosen = recipes.get(recipe)

@@ -123,7 +123,7 @@ def faithfulness(
         raise InputError(f"queries is {queries} and draws is {draws}; allowed: 1 or more")
     whole = load(collection, split=split)
     bench = Bench(encoder=encoder, lexicon=lexicon)
-    systems = [bench.latent(each) for each in ([recipe] if isinstance(recipe, str | Recipe) else recipe)]
+    systems = [bench.concepts_alone(each) for each in ([recipe] if isinstance(recipe, str | Recipe) else recipe)]
     documents = baselines.pooled_states(bench.encoder, whole.texts, kind="document")
     dense = documents, baselines.pooled_states(bench.encoder, whole.query_texts, kind="query")
     found = []

@@ -105,7 +105,7 @@ def analyse(
     subject = Subject(
         collection=loaded,
         train=_train(collection, loaded, train) if "tuned" in names else None,
-        systems=tuple(bench.latent(each) for each in chosen),
+        systems=tuple(bench.concepts_alone(each) for each in chosen),
         baselines=tuple(bench.system(name) for name in baselines),
         measures=wanted,
     )

@@ -170,7 +170,7 @@ def readability(
     """
     plan = plan or Plan()
     kinds = {**nonsense.gibberish(plan.seed), OFF_TOPIC: nonsense.off_topic(off_topic)}
-    system = Bench(encoder=encoder, lexicon=lexicon).latent(recipe)
+    system = Bench(encoder=encoder, lexicon=lexicon).concepts_alone(recipe)
     judging = None if judge is None else _judge(judge, system)  # refused before the long work
     whole = load(collection, split=split).sampled(documents=plan.documents, seed=plan.seed, queries=plan.queries)
     order = np.random.default_rng(plan.seed).permutation(len(whole.queries))[: plan.queries]
