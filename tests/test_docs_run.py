@@ -338,3 +338,21 @@ def test_the_page_of_the_index_lists_its_files(tmp_path: Path) -> None:
         return {re.sub(r"-\d+", "-N", name) for name in names}
 
     assert numbered(listed) == numbered(real)
+
+
+def test_commands_and_python_of_the_files_page_run(
+    tmp_path: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = (desk / "notes.csv").read_text()
+    (tmp_path / "papers.csv").write_text(f"{rows}n1,again,again,2012,en\n")
+    (tmp_path / "old.csv").write_bytes(f"{rows}x,Caf\xe9,Bread in a caf\xe9.,2012,en\n".encode("cp1252"))
+    (tmp_path / "handbook").mkdir()
+    (tmp_path / "handbook" / "travel.md").write_text("# Travel\n\nThe head of a team approves travel.")
+    printed = run_blocks("docs/files.md", tmp_path, monkeypatch)
+    assert len(printed) == 3
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, Any] = {}
+    for code in markdown.python(ROOT / "docs/files.md"):
+        exec(code, found)
+    assert "papers.csv, line 12 duplicate id" in capsys.readouterr().out
+    assert len(found["index"]) == 2
