@@ -26,7 +26,7 @@ FUSED_DOCUMENTS = 1000
 """Documents of each ranking that are fused; scores are calibrated over them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FusedHit(RankedDocument):
     """A document that was found by concepts, words or dense vectors. The values of its parts sum to its score."""
 

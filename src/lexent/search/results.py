@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, overload
 
 from lexent import arguments
+from lexent.search import notebook
+from lexent.search.detached import DetachedIndex
 from lexent.types import Document
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SHOWN_PASSAGES = 3
 """Passages of a document that a hit has."""
+SHOWN_TITLE_CHARS = 60
 SHOWN_LINES = 3
 """Groups that the readable form shows of a hit."""
 SharedTerm = tuple[int, float, float, float]
@@ -110,7 +113,7 @@ class Explainer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RankedDocument:
     """A document with its rank and its score."""
 
@@ -131,23 +134,54 @@ class RankedDocument:
         """Where the text begins in what words of the document count their places from: its `content`."""
         return Document(self.id, self.text, self.title).text_start
 
+    def __repr__(self) -> str:
+        title = self.title or notebook.start(self.text)[:SHOWN_TITLE_CHARS]
+        return f"{type(self).__name__}({self.rank}, {self.id!r}, {self.score:.3f}, {title!r})"
+
     def __str__(self) -> str:
         return f"{self.rank:3}  {self.score:8.3f}  {self.id}  {self.title}".rstrip()
 
+    def table_row(self) -> dict[str, object]:
+        """What a table of results shows of it, by column."""
+        found: dict[str, object] = {"rank": self.rank, "score": f"{self.score:.3f}", "id": self.id}
+        return {**found, "title": self.title, "text": notebook.start(self.text)}
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class DenseHit(RankedDocument):
     """A document that the encoder's own vectors found: its score is their cosine, and has no parts."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Hit(RankedDocument):
-    """A document that was found."""
+    """A document that was found.
+
+    It explains itself by the index that found it, which must be open. A pickled hit keeps its values and its strength,
+    and no more.
+    """
 
     position: int = field(repr=False)
     """Where the document's best passage stands in its index; the score and the explanations are of this passage."""
     query: Query = field(repr=False, compare=False)
     index: Searcher = field(repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = [getattr(self, one.name) for one in fields(self)]
+        if not self.is_detached:
+            detached = DetachedIndex(self.index.path, self.query.text, self.strength)
+            values = [detached if value is self.index else value for value in values]
+        return type(self), tuple(values)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    @property
+    def is_detached(self) -> bool:
+        """Whether it was pickled, so that nothing can be explained."""
+        return isinstance(self.index, DetachedIndex)
 
     @property
     def strength(self) -> float:
@@ -196,12 +230,26 @@ class Hit(RankedDocument):
         return explainer.alignment(self.index, self.query, self.position, id=self.id, score=self.score)
 
     def __str__(self) -> str:
-        strongest = self.explain().groups[:SHOWN_LINES]
-        reasons = ", ".join(f"{group.label} {group.value:.2f}" for group in strongest)
-        return f"{RankedDocument.__str__(self)}\n{'':15}{reasons}"
+        if self.is_detached:
+            return RankedDocument.__str__(self)
+        return f"{RankedDocument.__str__(self)}\n{'':15}{', '.join(self._strongest_lines())}"
+
+    def table_row(self) -> dict[str, object]:
+        """What a table of results shows of it, by column: with its strength, and its strongest lines."""
+        found: dict[str, object] = {"rank": self.rank, "strength": f"{self.strength:.2f}"}
+        found |= RankedDocument.table_row(self)
+        return found if self.is_detached else {**found, "why": self._strongest_lines()}
+
+    def _strongest_lines(self) -> list[str]:
+        return [f"{group.label} {group.value:.2f}" for group in self.explain().groups[:SHOWN_LINES]]
 
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
-        """As JSON has it. contributions: at most this many; the others are summed in "rest"."""
+        """As JSON has it. contributions: at most this many; the others are summed in "rest".
+
+        A pickled hit has its values and its strength alone.
+        """
+        if self.is_detached:
+            return {**RankedDocument.to_dict(self), "strength": self.strength}
         explanation = self.explain(arguments.whole_or_none("contributions", contributions, least=0))
         parts = [asdict(part) for part in explanation.contributions]
         groups = [group.to_dict() for group in explanation.groups]
@@ -219,7 +267,7 @@ class Hit(RankedDocument):
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PassageHit(Hit):
     """A passage that was found: `text` is its own, `id`, `title` and `metadata` are those of its document."""
 
@@ -268,6 +316,10 @@ class Ranked(Sequence[T]):
     def __str__(self) -> str:
         return "\n".join([f'"{self.query}": {self._count()}', *map(str, self.hits)])
 
+    def _repr_html_(self) -> str:
+        rows = (hit.table_row() for hit in self.hits if isinstance(hit, RankedDocument))
+        return notebook.table(f'"{self.query}": {self._count()}', rows)
+
     def _count(self) -> str:
         return "1 hit" if len(self.hits) == 1 else f"{len(self.hits):,} hits"
 
@@ -299,8 +351,12 @@ class Results(Ranked[Hit]):
 
     @property
     def groups(self) -> tuple[ConceptGroup, ...]:
-        """The concepts by groups of those that say the same, strongest first, those of form last; none without hits."""
-        return self.hits[0].index.groups(self.hits[0].query).groups if self.hits else ()
+        """The concepts by groups of those that say the same, strongest first, those of form last.
+
+        None without hits, or where they were pickled.
+        """
+        first = self.hits[0] if self.hits else None
+        return () if first is None or first.is_detached else first.index.groups(first.query).groups
 
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         """As JSON has it. contributions: at most this many a hit; the others are summed in its "rest"."""

@@ -130,6 +130,9 @@ class Searcher:
     def __len__(self) -> int:
         return self.manifest.counts.documents
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Searcher:
+        return self
+
     def retuned(self, settings: Settings) -> Searcher:
         """The same documents, searched by other settings."""
         return Searcher(self.reader, self.models, explainer=self.explainer, settings=settings)
