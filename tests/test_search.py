@@ -62,7 +62,7 @@ def test_many_queries_equal_one_at_a_time(index: Index) -> None:
 def test_the_json_form(index: Index) -> None:
     found = index.search("pawn bishop", k=2).to_dict(contributions=3)
     assert json.loads(json.dumps(found)) == found
-    assert list(found) == ["query", "approximate", "groups", "concepts", "added", "hits"]
+    assert list(found) == ["query", "approximate", "groups", "concepts", "added", "steered", "hits"]
     assert list(found["groups"][0]) == ["label", "weight", "concepts", "form"]
     assert list(found["concepts"][0]) == ["id", "label", "weight", "word"]
     shown = ["rank", "id", "score", "title", "text", "metadata", "strength", "passages"]

@@ -115,6 +115,14 @@ def number(name: str, given: object, *, allowed: str = "a finite number") -> flo
     return float(cast(float, given))
 
 
+def seconds(name: str, given: object) -> float:
+    """A time to wait: a finite number of 0 or more."""
+    found = number(name, given, allowed="a number of seconds, 0 or more")
+    if found < 0:
+        raise refused(name, given, "a number of seconds, 0 or more")
+    return found
+
+
 def is_number(given: object) -> bool:
     """Whether it is a finite number; True is none."""
     if not isinstance(given, Real) or isinstance(given, bool):

@@ -15,6 +15,7 @@ from lexent.errors import InputError
 from lexent.explain.explainer import EXPLAINER
 from lexent.explain.ranking import RankExplanation, why
 from lexent.indexing import builder
+from lexent.indexing.filters import Filter
 from lexent.indexing.index_models import IndexModels
 from lexent.indexing.manifest import Manifest, verify
 from lexent.indexing.reader import IndexReader
@@ -52,7 +53,10 @@ class Index:
         encoder: EncoderLike = None,
         lexicon: LexiconLike = None,
         retune: Settings | None = None,
+        wait: float = 0.0,
     ) -> None:
+        self.wait = arguments.seconds("wait", wait)
+        """How long a change waits for another writer to end."""
         self.path = arguments.path("path", path, allowed="the folder of an index: a string or a pathlib.Path")
         settings = {} if retune is None else retune
         self._settings = dict(arguments.mapping("retune", settings, allowed='settings, such as {"k1": 3, "b": 0.4}'))
@@ -110,13 +114,15 @@ class Index:
         encoder: EncoderLike = None,
         lexicon: LexiconLike = None,
         retune: Settings | None = None,
+        wait: float = 0.0,
     ) -> Index:
         """Opens the index at `path`. Its encoder and lexicon are found by the names it carries unless given here.
 
         Both are loaded when first needed; a MismatchError says so when they are not those it was built with.
         retune: settings to search by instead of the index's own, for example {"k1": 3, "b": 0.4}; nothing is written.
+        wait: for how many seconds a change waits while another process writes to the index.
         """
-        return Index(path, encoder=encoder, lexicon=lexicon, retune=retune)
+        return Index(path, encoder=encoder, lexicon=lexicon, retune=retune, wait=wait)
 
     # --- read --------------------------------------------------------------------------------------------------
 
@@ -164,6 +170,8 @@ class Index:
         like: str | Sequence[str] = (),
         unlike: str | Sequence[str] = (),
         unit: Unit = "document",
+        min_score: float | None = None,
+        min_strength: float | None = None,
     ) -> Results:
         """The k best documents for a query, or all that share a concept with it where those are fewer.
 
@@ -173,7 +181,8 @@ class Index:
         mode: for recipes that match tokens (ssr), "exact", or "fast": candidates first, approximate (a `Fast` has its
         settings); as the recipe says where it is not given. feedback: search twice, the second time also by concepts of
         the first hits: how many of those, or a Feedback. like, unlike: ids of documents to learn from and against, one
-        or several; what changed is in `Results.added`.
+        or several; what changed is in `Results.added`. min_score, min_strength: leave out documents below it; a
+        strength means the same for every query. What steering moved is in `Results.steered`.
         """
         learning = Learning.of(feedback, like=like, unlike=unlike)
         return self.searcher.search_many(
@@ -185,6 +194,8 @@ class Index:
             mode=mode,
             learning=learning,
             unit=unit,
+            min_score=min_score,
+            min_strength=min_strength,
         )[0]
 
     def search_fused(
@@ -343,8 +354,7 @@ class Index:
         arguments.flag("upsert", upsert)
         arguments.progress(progress)
         documents = documents_of(source)
-        budget = arguments.whole_or_none("memory", memory, least=1)
-        with Writer(self.path, memory=budget) as writer, counting(progress, "adding", _count(documents)) as count_done:
+        with self._writer(memory) as writer, counting(progress, "adding", _count(documents)) as count_done:
             self._models.check(writer.reader.manifest)
 
             def material(chunk: list[Document]) -> EncodedDocuments:
@@ -376,29 +386,45 @@ class Index:
         """Adds documents; those whose id is already there take the place of the older ones. All of them or none."""
         return self.add(source, upsert=True, memory=memory, progress=progress)
 
-    def delete(self, ids: str | Iterable[str], *, missing: bool = False) -> int:
-        """Deletes documents by id, all of them or none; gives how many.
+    def delete(
+        self, ids: str | Iterable[str] | None = None, *, filter: Where | None = None, missing: bool = False
+    ) -> int:
+        """Deletes documents by id, or those that match a filter; all of them or none. Gives how many.
 
         ids: one or several; a single string is one id. An id that is not there is a NotFoundError, unless missing is
-        true.
+        true. filter: as for `search`, for example {"year": {"lt": 2000}}.
         """
         arguments.flag("missing", missing)
-        wanted = list(dict.fromkeys(arguments.names("ids", ids, allowed="the id of a document, or a list of ids")))
-        with Writer(self.path) as writer:
+        if (ids is None) == (filter is None):
+            given = "neither ids nor a filter" if ids is None else "ids and a filter"
+            raise InputError(
+                f'delete was given {given}; allowed: one of them, such as delete("7"), delete(filter={{...}})'
+            )
+        if filter is not None and not arguments.mapping("filter", filter, allowed="a mapping of fields"):
+            raise InputError("the filter is empty and would delete every document; name a field, or build a new index")
+        names = [] if ids is None else arguments.names("ids", ids, allowed="the id of a document, or a list of ids")
+        wanted = list(dict.fromkeys(names))
+        with self._writer() as writer:
             there = writer.reader.positions(wanted)
             if len(there) < len(wanted) and not missing:
                 writer.reader.position(next(id for id in wanted if id not in there))  # which says what is missing
-            if there:
-                writer.delete(chain.from_iterable(map(writer.reader.run, there.values())))
+            passages = list(chain.from_iterable(map(writer.reader.run, there.values())))
+            if filter is not None:
+                passages = writer.matching(Filter.of(filter)).tolist()
+            count = len(set(writer.reader.owners[passages].tolist()))
+            if count:
+                writer.delete(passages)
                 writer.tidy()
         self.refresh()
-        return len(there)
+        return count
+
+    def _writer(self, memory: int | None = None) -> Writer:
+        return Writer(self.path, memory=arguments.whole_or_none("memory", memory, least=1), wait=self.wait)
 
     def compact(self, *, memory: int | None = None, progress: Report = None) -> None:
         """Writes all documents into one segment, without what was deleted. Searches give the same, quicker."""
         arguments.progress(progress)
-        budget = arguments.whole_or_none("memory", memory, least=1)
-        with Writer(self.path, memory=budget) as writer:
+        with self._writer(memory) as writer:
             before = writer.reader.manifest
             with counting(progress, "compacting", before.counts.passages, "passages") as count:
                 writer.compact(progress=count)
@@ -413,7 +439,7 @@ class Index:
         stays.
         """
         before = [concept.label for concept in self.lexicon.concepts]
-        with Writer(self.path) as writer:
+        with self._writer() as writer:
             self._models.check(writer.reader.manifest)
             writer.name_concepts(self._models.unnamed_lexicon)
         self.refresh()
@@ -424,7 +450,7 @@ class Index:
 
         Scores then equal those of an index that was built with them.
         """
-        with Writer(self.path) as writer:
+        with self._writer() as writer:
             recipe = recipes.retuned(writer.recipe, settings)
             if recipe != writer.recipe:
                 writer.retune(recipe)

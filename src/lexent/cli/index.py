@@ -10,6 +10,7 @@ import typer
 
 from lexent.cli import options
 from lexent.cli.console import Output, command
+from lexent.cli.filters import filter_of
 from lexent.cli.option_groups import Settings, option_group
 from lexent.cli.progress import Meter
 from lexent.cli.reading_report import facts_of, say_found, say_problems
@@ -110,6 +111,7 @@ def add(
         bool, typer.Option("--upsert", help="Documents whose id is already there take the place of the older ones.")
     ] = False,
     memory: options.Memory = None,
+    wait: options.Wait = 0,
 ) -> Output:
     """Add documents to an index.
 
@@ -121,7 +123,7 @@ def add(
 
     start = perf_counter()
     budget = options.bytes_of(memory)
-    with Index.open(path, **vars(models)) as index:
+    with Index.open(path, **vars(models), wait=wait) as index:
         corpus = read(source, **vars(reading))
         say_found(corpus)
         before = len(index)
@@ -138,26 +140,44 @@ def add(
 
 def delete(
     path: options.IndexPath,
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of the documents to delete.")],
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID...]", help="The ids of the documents to delete.")
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="FIELD=VALUE",
+            help="Delete the documents whose metadata fits, in place of ids: 'year<2000'. Repeatable; all must hold. "
+            "Written as for lexent search.",
+        ),
+    ] = None,
     missing_ok: Annotated[
         bool,
         typer.Option("--missing-ok", help="Pass over ids that are not there; without it, nothing is deleted then."),
     ] = False,
+    wait: options.Wait = 0,
 ) -> Output:
-    """Delete documents from an index, by id.
+    """Delete documents from an index, by id or by a filter.
 
     All of them or none. Their space is given back by lexent compact, or when enough of a segment is gone.
     """
     from lexent.engine import Index
 
-    with Index.open(path) as index:
-        count = index.delete(ids, missing=missing_ok)
+    if bool(ids) == bool(where):
+        given = "ids and a filter" if ids else "nothing"
+        raise InputError(
+            f"delete was given {given}; name documents or a filter: lexent delete {path} ID, "
+            f"lexent delete {path} --filter 'year<2000'"
+        )
+    with Index.open(path, wait=wait) as index:
+        count = index.delete(ids or None, filter=filter_of(where), missing=missing_ok)
         facts = {**index.info(), "removed": count}
     line = f"deleted  {count:,} documents; {path} now has {facts['documents']:,}"
     return Output(facts, [line], [command("lexent", "compact", path)] if facts["deleted"] else ())
 
 
-def compact(path: options.IndexPath, memory: options.Memory = None) -> Output:
+def compact(path: options.IndexPath, memory: options.Memory = None, wait: options.Wait = 0) -> Output:
     """Write an index anew as one segment, without what was deleted.
 
     Searches give the same, quicker. Adding merges small segments by itself, so this is seldom needed.
@@ -165,7 +185,7 @@ def compact(path: options.IndexPath, memory: options.Memory = None) -> Output:
     from lexent.engine import Index
 
     start = perf_counter()
-    with Index.open(path) as index:
+    with Index.open(path, wait=wait) as index:
         before = index.info()
         with Meter("passages") as meter:
             total = index.manifest.counts.passages
@@ -179,7 +199,7 @@ def compact(path: options.IndexPath, memory: options.Memory = None) -> Output:
     )
 
 
-def retune(path: options.IndexPath, settings: Annotated[Settings, options.RETUNABLE]) -> Output:
+def retune(path: options.IndexPath, settings: Annotated[Settings, options.RETUNABLE], wait: options.Wait = 0) -> Output:
     """Change how an index weighs, without encoding its documents again.
 
     Scores then equal those of an index that was built with these settings.
@@ -188,7 +208,7 @@ def retune(path: options.IndexPath, settings: Annotated[Settings, options.RETUNA
 
     if not settings:
         raise InputError(f"nothing to change; give a setting, for example: lexent retune {path} --k1 3 --b 0.4")
-    with Index.open(path) as index:
+    with Index.open(path, wait=wait) as index:
         index.retune(**settings)
         facts = index.info()
     changed = ", ".join(f"{name} {value}" for name, value in settings.items())

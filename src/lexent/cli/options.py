@@ -39,6 +39,12 @@ Memory = Annotated[
         help="Stay within this much memory while documents are packed, for example 2GB; the encoder's comes on top.",
     ),
 ]
+Wait = Annotated[
+    float,
+    typer.Option(
+        "--wait", metavar="SECONDS", min=0, help="While another process writes to the index: wait for it so long."
+    ),
+]
 Hits = Annotated[int, typer.Option("-k", "--hits", help="How many documents to give.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what stands at --out once the new one is whole.")]
 CollectionName = Annotated[

@@ -39,6 +39,10 @@ class Shown:
     k: options.Hits = 5
     unit: Annotated[str, typer.Option(metavar="document|passage")] = "document"
     """What hits are: documents, each by its best passage, or passages, of which several may be of one document."""
+    min_strength: Annotated[float | None, typer.Option(metavar="0..1")] = None
+    """Leave out hits of less strength, which means the same for every query."""
+    min_score: Annotated[float | None, typer.Option(metavar="NUMBER")] = None
+    """Leave out hits of a lower score."""
     mode: Annotated[str | None, typer.Option(metavar="exact|fast")] = None
     """For recipes that match tokens, such as ssr: every document, or only candidates (approximate)."""
     explain: Annotated[bool, typer.Option("-e")] = False
@@ -74,6 +78,10 @@ def search(
     requested |= relevance_feedback.learning_of(feedback)
     if sides and shown.unit != "document":
         raise InputError("--fuse ranks documents; leave out --unit")
+    least = {name: getattr(shown, name) for name in ("min_score", "min_strength")}
+    bounded = any(value is not None for value in least.values())
+    if sides and bounded:
+        raise InputError("fused scores have no scale of their own; leave out --fuse, or --min-score and --min-strength")
     text = options.checked_query(query)
     filtered = where is not None
     with Index.open(path, **vars(models)) as index:
@@ -82,9 +90,8 @@ def search(
             data = partial(fused.to_dict, contributions=shown.contributions)
             yield Output(data, _fused_lines(fused, full=shown.explain, filtered=filtered))
             return
-        found = index.search(
-            text, unit=cast("Unit", shown.unit), mode=Fast(**fast) if fast else cast("Mode", shown.mode), **requested
-        )
+        mode = Fast(**fast) if fast else cast("Mode", shown.mode)
+        found = index.search(text, unit=cast("Unit", shown.unit), mode=mode, **least, **requested)
         if found.hits:
             steps = [command("lexent", "explain", path, query, found.hits[-1].id)]
             # Of the best hit: what the query has most of may be in no document.
@@ -92,17 +99,18 @@ def search(
             steps += [] if steer else [command("lexent", "search", path, query, "--boost", f"{strongest}=2")]
             steps += [] if shown.explain else [command("lexent", "search", path, query, "--explain")]
         else:
-            other = query if filtered else "other words"
+            other = query if filtered or bounded else "other words"
             steps = [command("lexent", "search", path, other), command("lexent", "info", path)]
         data = partial(found.to_dict, contributions=shown.contributions)
-        yield Output(data, _lines(found, full=shown.explain, filtered=filtered), steps)
+        yield Output(data, _lines(found, full=shown.explain, filtered=filtered, bounded=bounded), steps)
 
 
-def _lines(found: Results, *, full: bool, filtered: bool) -> Iterator[Line]:
+def _lines(found: Results, *, full: bool, filtered: bool, bounded: bool) -> Iterator[Line]:
     from lexent.cli import views
     from lexent.explain.highlight import highlights
 
-    yield from views.results(found, words=highlights(found.hits[:MAX_HIGHLIGHTED_HITS]), full=full, filtered=filtered)
+    words = highlights(found.hits[:MAX_HIGHLIGHTED_HITS])
+    yield from views.results(found, words=words, full=full, filtered=filtered, bounded=bounded)
 
 
 def _fused_lines(found: FusedResults, *, full: bool, filtered: bool) -> Iterator[Line]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lexent.explain.word_pairs import WordExplanation
     from lexent.search.fused import FusedHit, FusedResults
     from lexent.search.groups import ConceptGroup
-    from lexent.search.results import AddedConcept, Hit, Results
+    from lexent.search.results import AddedConcept, Hit, Results, SteeredConcept
     from lexent.types import Contribution, TokenShare
 
 BRIEF, FULL = 3, 8
@@ -41,16 +41,22 @@ def results(
     words: Sequence[tuple[TokenShare, ...]],
     full: bool,
     filtered: bool = False,
+    bounded: bool = False,
 ) -> Iterator[Text]:
-    """A query's hits with their bars. words: what `highlights` gave for each; filtered: only some could be hits."""
+    """A query's hits with their bars. words: what `highlights` gave for each; filtered: only some could be hits.
+
+    bounded: hits below a least score or strength were left out.
+    """
     yield Text.assemble(("query  ", "dim"), (found.query, "bold"))
     if full:
         yield from query_groups(found.groups)
+    yield from steered(found.steered, shown=FULL if full else BRIEF)
     yield from added(found.added, shown=FULL if full else BRIEF)
     if found.approximate:
         yield Text("fast mode, approximate: a document that no token's strongest concepts find is missed", style="dim")
     if not found.hits:
-        yield _nothing("a concept", filtered=filtered)
+        least = Text("no document reaches the least score or strength", style="dim")
+        yield least if bounded else _nothing("a concept", filtered=filtered)
     for place, hit in enumerate(found.hits):
         yield Text()
         yield from _hit(hit, words[place] if place < len(words) else (), full=full)
@@ -80,6 +86,7 @@ def _hit(hit: Hit, words: tuple[TokenShare, ...], *, full: bool) -> Iterator[Tex
 def fused(found: FusedResults, *, full: bool, filtered: bool = False) -> Iterator[Text]:
     """A query's fused hits: what each part gave, and the strongest contributions to its own score."""
     yield Text.assemble(("query  ", "dim"), (found.query, "bold"))
+    yield from steered(found.steered, shown=FULL if full else BRIEF)
     yield from added(found.added, shown=FULL if full else BRIEF)
     if not found.hits:
         yield _nothing("a concept or a word", filtered=filtered)
@@ -104,6 +111,16 @@ def query_groups(groups: Sequence[ConceptGroup]) -> Iterator[Text]:
         yield cut(Text.assemble((head, "dim"), f"{group.weight:6.2f}  ", name, (size, "dim")))
     if len(groups) > FULL:
         yield Text(f"{'':{len('searched by  ')}}{'':6}  and {len(groups) - FULL} more", style="dim")
+
+
+def steered(concepts: Sequence[SteeredConcept], *, shown: int) -> Iterator[Text]:
+    """What steering moved, and by how much."""
+    for concept in concepts[:shown]:
+        line = Text.assemble((f"{'steered':11}  ", "dim"), f"×{concept.factor:<5g}  ")
+        line.append_text(name(concept.id, concept.label, word=concept.word))
+        yield cut(line.append(f"  {concept.before:.2f} to {concept.after:.2f}", style="dim"))
+    if len(concepts) > shown:
+        yield Text(f"{'':13}{'':6}  and {len(concepts) - shown} more", style="dim")
 
 
 def added(concepts: Sequence[AddedConcept], *, shown: int) -> Iterator[Text]:

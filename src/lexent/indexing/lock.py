@@ -10,25 +10,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic, sleep
 
 from lexent import artifact
 from lexent.errors import LockedError
 
 FILE = "write.lock"
+POLL_SECONDS = 0.05
+"""Between two attempts to take the lock."""
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[Callable[[], bool]]:
-    """Holds the lock of an index; a LockedError names the holder where there is another.
+def writing(folder: Path, *, wait: float = 0.0) -> Iterator[Callable[[], bool]]:
+    """Holds the lock of an index; a LockedError names the holder where there is another after `wait` seconds.
 
     Gives a function that says whether the index is still the one that was locked, and not one built in its place.
     """
     path = folder / FILE
-    with artifact.disk_errors(path):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    handle = _taken(path, wait=wait)
     try:
-        if not _take(handle):
-            raise LockedError(f'"{folder}" is being written to by {_holder(path)}; try again when that has ended')
         who = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
@@ -49,6 +49,30 @@ def check_free(folder: Path) -> None:
     if (folder / FILE).exists():
         with writing(folder):
             pass
+
+
+def _taken(path: Path, *, wait: float) -> int:
+    """The lock file, open and locked."""
+    until = monotonic() + wait
+    while True:
+        with artifact.disk_errors(path):
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            if _take(handle):
+                return handle
+            holder = _holder(path)
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # opened again each time: a new build may put another file in its place
+        left = until - monotonic()
+        if left <= 0:
+            waited = f", after {wait:g} s of waiting" if wait else ""
+            raise LockedError(
+                f'"{path.parent}" is being written to by {holder}{waited}; try again when that has ended, or wait for '
+                "it: --wait SECONDS (in Python lexent.open(PATH, wait=SECONDS))"
+            )
+        sleep(min(left, POLL_SECONDS))
 
 
 def _take(handle: int) -> bool:

@@ -22,6 +22,7 @@ from lexent.errors import FieldWarning, LexentError, LockedError, WriteError
 from lexent.indexing.codes import Codes
 from lexent.indexing.document_store import DocumentWriter
 from lexent.indexing.field_kinds import FieldKinds
+from lexent.indexing.filters import Filter
 from lexent.indexing.forward.passages import PassageStore
 from lexent.indexing.forward.stores import ForwardIndex, ForwardStoreWriter
 from lexent.indexing.lock import writing
@@ -177,14 +178,16 @@ class SegmentWriter:
 class Writer:
     """The one writer of an index: holds its lock while the block lasts. `reader` reads its newest generation."""
 
-    def __init__(self, path: Path, *, memory: int | None = None) -> None:
+    def __init__(self, path: Path, *, memory: int | None = None, wait: float = 0.0) -> None:
+        """wait: seconds to wait for another writer to end."""
         self.path = path.resolve()
         self.memory = memory
+        self.wait = wait
         self._stack = ExitStack()
 
     def __enter__(self) -> Writer:
         Manifest.read(self.path)  # before the lock file is made: this must be an index
-        self._held = self._stack.enter_context(writing(self.path))
+        self._held = self._stack.enter_context(writing(self.path, wait=self.wait))
         try:
             self.reader = IndexReader.open(self.path)
             self._clean()
@@ -203,6 +206,12 @@ class Writer:
     def recipe(self) -> Recipe:
         """The recipe of the index."""
         return Recipe.from_dict(self.reader.manifest.recipe)
+
+    def matching(self, where: Filter) -> NDArray[np.int64]:
+        """Positions of all passages of the documents that match a filter."""
+        masks = zip(self.reader.matching(where), self.reader.tombstones, strict=True)
+        live = [mask if gone is None else mask & ~gone.mask for mask, gone in masks]
+        return np.flatnonzero(np.concatenate([np.empty(0, np.bool_), *live]))
 
     def new_segment(self, recipe: Recipe | None = None, *, words: NewWords | None = None) -> SegmentWriter:
         """A writer of a new segment, under the recipe of the index or another.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lexent import arguments
 from lexent.errors import InputError, NotFoundError
 from lexent.search.fusion import WEIGHTS, Fused, Fusion, Method, Part, fuse
-from lexent.search.results import AddedConcept, Ranked, RankedDocument
+from lexent.search.results import AddedConcept, Ranked, RankedDocument, SteeredConcept
 
 if TYPE_CHECKING:
     from lexent.explain.contributions import Explanation
@@ -55,6 +55,8 @@ class FusedResults(Ranked[FusedHit]):
     hits: tuple[FusedHit, ...]
     added: tuple[AddedConcept, ...] = ()
     """What feedback changed of the query's concepts, strongest first; empty without feedback."""
+    steered: tuple[SteeredConcept, ...] = ()
+    """The concepts that steering moved, the most moved first; empty without steering."""
 
     def to_dict(self, *, contributions: int | None = None) -> dict[str, Any]:
         """As JSON has it. contributions: at most this many of each part; the others are summed in its "rest"."""
@@ -63,6 +65,7 @@ class FusedResults(Ranked[FusedHit]):
             "query": self.query,
             "method": self.method,
             "added": [concept.to_dict() for concept in self.added],
+            "steered": [concept.to_dict() for concept in self.steered],
             "hits": [hit.to_dict(contributions=contributions) for hit in self.hits],
         }
 
@@ -128,7 +131,7 @@ def search(
         )
         for rank, (one, document) in enumerate(zip(best, documents, strict=True), start=1)
     ]
-    return FusedResults(query=query.text, method=method, hits=tuple(hits), added=prepared.added[0])
+    return FusedResults(query.text, method, tuple(hits), added=prepared.added[0], steered=prepared.steered)
 
 
 def _passages(

@@ -73,6 +73,29 @@ class AddedConcept:
         return f"{done} {self.label} ({abs(self.weight):.2f}) from {', '.join(self.documents)}"
 
 
+@dataclass(frozen=True, slots=True)
+class SteeredConcept:
+    """A concept that steering moved."""
+
+    id: int
+    label: str
+    factor: float
+    """What its weight was multiplied by: the product of all factors whose names mean it."""
+    before: float
+    """Its weight in the query without steering; 0 where the query lacks it."""
+    after: float
+    """Its weight with it, before feedback; 0 where it is off, or where the recipe prunes it."""
+    word: bool = False
+    """Whether it is a word of the index and no concept."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values as a dict, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.label} × {self.factor:g}: {self.before:.2f} to {self.after:.2f}"
+
+
 class Scored(Protocol):
     """Documents whose scores are sums over a query's terms: the concepts of an index, or its words."""
 
@@ -348,6 +371,8 @@ class Results(Ranked[Hit]):
     """What feedback changed of the concepts, strongest first; empty without feedback."""
     approximate: bool = False
     """Whether a document that scores higher may have been missed: in the fast mode. The scores themselves are exact."""
+    steered: tuple[SteeredConcept, ...] = ()
+    """The concepts that steering moved, the most moved first; empty without steering."""
 
     @property
     def groups(self) -> tuple[ConceptGroup, ...]:
@@ -367,5 +392,6 @@ class Results(Ranked[Hit]):
             "groups": [group.to_dict() for group in self.groups],
             "concepts": [concept.to_dict() for concept in self.concepts],
             "added": [concept.to_dict() for concept in self.added],
+            "steered": [concept.to_dict() for concept in self.steered],
             "hits": [hit.to_dict(contributions=contributions) for hit in self.hits],
         }

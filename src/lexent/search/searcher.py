@@ -27,12 +27,23 @@ from lexent.search.document_ranking import first_of_each, top_documents
 from lexent.search.document_scorer import DocumentScorer, Masks, TopDocuments
 from lexent.search.feedback import Expansion, Learning, expansions
 from lexent.search.groups import Line, QueryGroups, TextWords, group_concepts
+from lexent.search.least import Least
 from lexent.search.lexical import Lexical
 from lexent.search.maxsim_scorer import MaxSimScorer
 from lexent.search.modes import Mode, Unit, fast_of
 from lexent.search.query import Query
 from lexent.search.query_words import QueryWords
-from lexent.search.results import AddedConcept, DenseHit, Explainer, Hit, PassageHit, QueryConcept, Results, SharedTerm
+from lexent.search.results import (
+    AddedConcept,
+    DenseHit,
+    Explainer,
+    Hit,
+    PassageHit,
+    QueryConcept,
+    Results,
+    SharedTerm,
+    SteeredConcept,
+)
 from lexent.search.strength import StrengthScale
 from lexent.search.token_rows import TokenRows
 from lexent.types import SparseVectors
@@ -72,6 +83,8 @@ class Prepared:
     """For each query, what feedback changed."""
     allowed: Masks | None
     """The documents that may be found; None for all."""
+    steered: tuple[SteeredConcept, ...] = ()
+    """What steering moved, of one query."""
 
 
 class Searcher:
@@ -228,9 +241,12 @@ class Searcher:
         mode: Mode = None,
         learning: Learning | None = None,
         unit: Unit = "document",
+        min_score: float | None = None,
+        min_strength: float | None = None,
     ) -> list[Results]:
-        """The hits of each query, best first."""
+        """The hits of each query, best first; those below a least score or strength are left out."""
         arguments.whole("k", k, least=1)
+        least = Least.of(min_score, min_strength)
         arguments.choice("unit", unit, get_args(Unit))
         prepared = self.prepared(queries, steer=steer, where=where, idf_of_subset=idf_of_subset, learning=learning)
         found = self.top(prepared.queries, k, allowed=prepared.allowed, mode=mode, unit=unit)
@@ -238,9 +254,10 @@ class Searcher:
             Results(
                 query=query.text,
                 concepts=tuple(self.concepts(query)),
-                hits=tuple(self._hits(query, found.positions[row], found.scores[row], unit)),
+                hits=tuple(self._hits(query, least.kept(self, query, found, row), found.scores[row], unit)),
                 added=prepared.added[row],
                 approximate=fast_of(mode, self.recipe) is not None,
+                steered=prepared.steered,
             )
             for row, query in enumerate(prepared.queries)
         ]
@@ -256,6 +273,10 @@ class Searcher:
     ) -> Prepared:
         """Queries with their final weights, and the documents that they may find."""
         steer = steering.checked(steer)
+        plain: Query | None = None
+        if steer and len(queries) == 1:  # what steering moves: idf of a subset is all that a filter changes of weights
+            subset = where if idf_of_subset else None
+            plain = self.prepared(queries, where=subset, idf_of_subset=idf_of_subset).queries[0]
         arguments.flag("idf_of_subset", idf_of_subset)
         if where is not None and not isinstance(where, Filter):
             arguments.mapping("filter", where, allowed=f"a mapping of fields, such as {EXAMPLE}")
@@ -277,12 +298,35 @@ class Searcher:
         if rows is not None:
             pairs = zip(queries, rows, strict=True)
             made = [one.query(text, self.document_scorer, factors=factors) for text, one in pairs]
-            return Prepared(made, [() for _ in made], allowed)
+            return Prepared(made, [() for _ in made], allowed, self._moved(plain, made, steer))
         weights = self.document_scorer.query_weights(vectors, factors=factors)
         made = [Query.of(text, weights.take(np.array([row]))) for row, text in enumerate(queries)]
+        moved = self._moved(plain, made, steer)
         if learning is None:
-            return Prepared(made, [() for _ in made], allowed)
-        return Prepared(*self._learned(made, learning, steer=steer, allowed=allowed, factors=factors), allowed)
+            return Prepared(made, [() for _ in made], allowed, moved)
+        return Prepared(*self._learned(made, learning, steer=steer, allowed=allowed, factors=factors), allowed, moved)
+
+    def _moved(
+        self, plain: Query | None, made: Sequence[Query], steer: steering.Steer | None
+    ) -> tuple[SteeredConcept, ...]:
+        """What steering moved of a query; plain: the query without steering."""
+        if plain is None or steer is None:
+            return ()
+        active, groups = self._coded_query(plain.text).vectors.ids.tolist(), self._plain_groups(plain.text)
+        factors = steering.factors(steer, active, lexicon=self.lexicon, groups=groups, words=self.words)
+        before, after = (dict(zip(one.ids.tolist(), one.weights.tolist(), strict=True)) for one in (plain, made[0]))
+        found = [
+            SteeredConcept(
+                concept,
+                self.label(concept),
+                factor,
+                before=before.get(concept, 0.0),
+                after=after.get(concept, 0.0),
+                word=self.is_word(concept),
+            )
+            for concept, factor in factors.items()
+        ]
+        return tuple(sorted(found, key=lambda one: (-abs(one.after - one.before), one.id)))
 
     def lexical(self) -> Lexical:
         """The index by its words: those that it holds, or made from the stored texts when first needed."""

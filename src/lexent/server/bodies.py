@@ -120,6 +120,10 @@ class SearchBody(QueryBody):
     """What hits are: documents, each by its best passage, or passages, of which several may be of one document."""
     filter: Annotated[dict[str, Any] | None, Field(examples=[{"year": {"gte": 2019}, "lang": "en"}])] = None
     """Only documents whose metadata match."""
+    min_score: Annotated[float | None, Field(allow_inf_nan=False)] = None
+    """Leave out hits of a lower score."""
+    min_strength: Annotated[float | None, Field(ge=0, le=1)] = None
+    """Leave out hits of less strength, which means the same for every query."""
     idf_of_subset: bool = False
     """With a filter: concepts count by how rare they are among the documents left."""
     mode: ModeName | None = None

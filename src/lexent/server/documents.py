@@ -56,11 +56,23 @@ def added(served: ServedIndex, documents: list[DocumentBody], *, upsert: bool) -
     return served.add(documents, upsert=upsert)
 
 
-def deleted(served: ServedIndex, ids: list[str]) -> ChangeReply:
-    """Delete documents by id, all or none."""
+def deleted(served: ServedIndex, ids: list[str], *, filter: str | None) -> ChangeReply:
+    """Delete documents by id, or those that match a filter, written as JSON; all or none."""
+    if filter is not None or not ids:
+        return served.delete(ids or None, filter=None if filter is None else _filter_of(filter))
     if len(ids) > served.limits.batch:
         raise InputError(f"{len(ids):,} ids at once; allowed: at most {served.limits.batch:,}")
     return served.delete(ids)
+
+
+def _filter_of(given: str) -> dict[str, Any]:
+    try:
+        found = orjson.loads(given)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f'filter is no JSON ({error}); write for example filter={{"year": {{"lt": 2000}}}}') from error
+    if not isinstance(found, dict):
+        raise InputError(f'filter is {given:.60}; allowed: an object of fields, such as {{"year": {{"lt": 2000}}}}')
+    return found
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from lexent.explain.alignment import AlignedToken
 from lexent.explain.ranking import Comparison
 from lexent.explain.word_pairs import WordMatch
 from lexent.search.groups import ConceptGroup, Line
-from lexent.search.results import AddedConcept, QueryConcept
+from lexent.search.results import AddedConcept, QueryConcept, SteeredConcept
 from lexent.types import Contribution, TokenShare
 
 
@@ -107,6 +107,8 @@ class SearchReply(Reply):
     """What the query was searched by, strongest first, after idf and steering."""
     added: list[AddedConcept]
     """Concepts whose weights relevance feedback changed, strongest first."""
+    steered: list[SteeredConcept]
+    """Concepts that steering moved, the most moved first, with their weights before and after."""
     hits: list[Hit]
     generation: int
     """Of the index; it counts the changes."""

@@ -245,9 +245,15 @@ def api_router(registry: IndexRegistry, settings: Settings, workers: Workers) ->
         return await write(index, documents.added, body.documents, upsert=body.upsert)
 
     @routes.delete(**change)
-    async def delete(index: IndexName, id: Annotated[list[str], Query(min_length=1)]) -> Response:
-        """Deletes documents by id, all of them or none."""
-        return await write(index, documents.deleted, id)
+    async def delete(
+        index: IndexName,
+        id: Annotated[list[str] | None, Query(description="Ids of documents.")] = None,
+        filter: Annotated[
+            str | None, Query(description='In place of ids: a filter as JSON, such as {"year": {"lt": 2000}}.')
+        ] = None,
+    ) -> Response:
+        """Deletes documents by id, or those that match a filter; all of them or none."""
+        return await write(index, documents.deleted, id or [], filter=filter)
 
     @routes.post(
         "/indexes/{index}/documents/bulk",

@@ -35,6 +35,8 @@ def search(served: ServedIndex, body: SearchBody) -> dict[str, Any]:
         "idf_of_subset": body.idf_of_subset,
         "mode": body.mode,
         "unit": body.unit,
+        "min_score": body.min_score,
+        "min_strength": body.min_strength,
     }
     how |= body.weighing
     found = searcher.search_many([body.query], k=body.k, **how)[0]
@@ -50,6 +52,7 @@ def search(served: ServedIndex, body: SearchBody) -> dict[str, Any]:
         "groups": found.groups,
         "concepts": found.concepts,
         "added": found.added,
+        "steered": found.steered,
         "hits": hits,
         "generation": searcher.manifest.generation,
         "took_ms": _milliseconds(start),

@@ -78,9 +78,9 @@ class ServedIndex:
             count = self.index.add(documents, upsert=upsert)
         return self._changed(added=count, replaced=before + count - len(self.index))
 
-    def delete(self, ids: Iterable[str]) -> ChangeReply:
-        """Delete documents by id, all or none."""
-        return self._changed(deleted=self.index.delete(ids))
+    def delete(self, ids: Iterable[str] | None, *, filter: dict[str, Any] | None = None) -> ChangeReply:
+        """Delete documents by id or by a filter, all or none."""
+        return self._changed(deleted=self.index.delete(ids, filter=filter))
 
     def rename(self, concept: int, label: str | None) -> None:
         """Give a concept the user's label; None restores the lexicon's."""
