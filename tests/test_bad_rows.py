@@ -14,7 +14,8 @@ import small
 from commands import data, furnished, good, run, tiny
 from lexent.corpus import read, texts
 from lexent.encoders import TinyEncoder
-from lexent.errors import InputError, SkippedWarning
+from lexent.engine import Index
+from lexent.errors import FieldWarning, InputError, SkippedWarning
 
 PARTS = {"encoder": TinyEncoder(), "lexicon": small.lexicon()}
 
@@ -159,6 +160,24 @@ def test_in_python_what_was_skipped_is_said(tmp_path: Path) -> None:
     assert [one.reason for one in corpus.problems] == ["duplicate id"]
     with pytest.raises(InputError, match=r'on_error is "ignore"; allowed: stop, skip'):
         lexent.read(rows, on_error="ignore")  # type: ignore[arg-type]
+
+
+def test_documents_that_do_not_fit_the_index_are_skipped(tmp_path: Path) -> None:
+    rows = [{"id": "a", "text": "flour", "year": 1994}, {"id": "b", "text": "yeast", "year": "unknown"}]
+    corpus = read([*rows, {"id": "c", "text": "dough", "year": "2001"}], on_error="skip")
+    with pytest.warns(FieldWarning, match="1 value of another kind"):
+        index = Index.build(corpus, out=tmp_path / "i", **PARTS)
+    assert [(one.where, one.reason) for one in corpus.problems] == [('the given list, document "b"', "kind of a field")]
+    later = [{"id": "c", "text": "oven"}, {"id": "d", "text": "crust", "year": "soon"}, {"id": "e", "text": "salt"}]
+    more = read(later, on_error="skip")
+    assert index.add(more) == 1
+    assert [one.reason for one in more.problems] == ["kind of a field", "id in the index"]
+    assert {index.document(id).text for id in "ace"} == {"flour", "dough", "salt"}
+    assert index.add(read([{"id": "a", "text": "x"}], on_error="skip")) == 0
+    with pytest.raises(InputError, match='already has a document "a"'):
+        index.add([{"id": "f", "text": "x"}, {"id": "a", "text": "x"}])
+    assert index.upsert(read([{"id": "a", "text": "x"}], on_error="skip")) == 1
+    assert len(index) == 3
 
 
 def test_the_command_line_shows_the_first_problems_and_counts_the_rest(tmp_path: Path) -> None:

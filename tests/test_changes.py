@@ -130,7 +130,7 @@ def test_hits_below_a_least_score_or_strength_are_left_out(tmp_path: Path, unit:
     assert index.search("yeast dough light", k=20, unit=unit, min_score=-1, min_strength=0) == every
     with pytest.raises(InputError, match="min_strength is 2; allowed: from 0 to 1"):
         index.search("yeast", min_strength=2)
-    with pytest.raises(InputError, match="min_score is \"much\"; allowed"):
+    with pytest.raises(InputError, match='min_score is "much"; allowed'):
         index.search("yeast", min_score="much")  # type: ignore[arg-type]
 
 

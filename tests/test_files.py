@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 
 from commands import furnished, good, program, run, tiny
 from lexent.corpus import read, texts
-from lexent.errors import InputError, MissingExtraError
+from lexent.errors import InputError, LexentError, MissingExtraError
 from lexent.types import Document
 from made_files import HTML_MESSAGE, MESSAGE, epub, pdf
 
@@ -287,6 +289,64 @@ def test_mail_with_bad_headers(tmp_path: Path) -> None:
     found = only(path)
     assert (found.title, found.text) == ("x", "words")
     assert "date" not in found.metadata
+
+
+# --- damaged files ---------------------------------------------------------------------------------------------------
+
+
+def made(folder: Path) -> dict[str, bytes]:
+    """A good file of each format, by name."""
+    docx = pytest.importorskip("docx")
+    letter = io.BytesIO()
+    document = docx.Document()
+    document.add_heading("Bread", 1)
+    document.add_paragraph("Flour and yeast.")
+    document.save(letter)
+    code, _ = CODE["oven.py"]
+    return {
+        "a.pdf": pdf([["flour", "yeast"], ["dough"]], title="Bread"),
+        "a.docx": letter.getvalue(),
+        "a.epub": epub(folder / "made").read_bytes(),
+        "a.eml": HTML_MESSAGE,
+        "a.mbox": b"From x\n" + MESSAGE + b"\nFrom y\n" + HTML_MESSAGE,
+        "a.html": HTML.encode(),
+        "a.rst": b"Bread\n=====\n\n.. note:: Hot.\n\n.. code::\n\n   bake\n\nThus::\n\n   x\n",
+        "a.py": code.encode(),
+        "a.csv": b'id,text\n1,"a\nb"\n2,c\n',
+        "a.jsonl.gz": gzip.compress(b'{"id": 1, "text": "flour"}\n' * 9),
+    }
+
+
+def mangled(content: bytes, draw: random.Random) -> bytes:
+    """The content with some bytes changed, lost or added, or without its end."""
+    data = bytearray(content)
+    for _ in range(draw.randint(1, 6)):
+        place, how = draw.randrange(len(data) or 1), draw.random()
+        if how < 0.5 and data:
+            data[place] = draw.randrange(256)
+        elif how < 0.7:
+            del data[place : place + draw.randint(1, 50)]
+        elif how < 0.85:
+            data[place:place] = draw.randbytes(draw.randint(1, 20))
+        else:
+            del data[place:]
+    return bytes(data)
+
+
+def test_a_damaged_file_is_read_or_refused_by_name(tmp_path: Path) -> None:
+    draw = random.Random(7)
+    refused = 0
+    for name, content in made(tmp_path).items():
+        for _ in range(40):
+            (tmp_path / name).write_bytes(mangled(content, draw))
+            try:
+                list(read(tmp_path / name))
+            except LexentError as error:
+                refused += 1
+                assert name in str(error)
+            with contextlib.suppress(LexentError):
+                list(read(tmp_path / name, on_error="skip"))
+    assert refused > 100
 
 
 # --- packed files ----------------------------------------------------------------------------------------------------

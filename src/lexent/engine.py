@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexent import arguments, recipes
-from lexent.corpus import Corpus, read
-from lexent.corpus.frames import is_frame
 from lexent.errors import InputError
 from lexent.explain.explainer import EXPLAINER
 from lexent.explain.ranking import RankExplanation, why
-from lexent.indexing import builder
+from lexent.indexing import acceptance, builder
 from lexent.indexing.filters import Filter
 from lexent.indexing.index_models import IndexModels
 from lexent.indexing.manifest import Manifest, verify
@@ -90,11 +88,11 @@ class Index:
         """
         out = arguments.path("out", out)
         arguments.flag("overwrite", overwrite)
-        given, chosen = documents_of(documents), recipes.get(recipe)
+        given, chosen = acceptance.documents_of(documents), recipes.get(recipe)
         names, budget = arguments.names("extras", extras), arguments.whole_or_none("memory", memory, least=1)
-        with counting(arguments.progress(progress), "indexing", _count(given)) as count:
+        with counting(arguments.progress(progress), "indexing", acceptance.count_of(given)) as count:
             used = builder.build(
-                given,
+                acceptance.fitting(given),
                 out,
                 encoder=encoder,
                 lexicon=lexicon,
@@ -353,8 +351,8 @@ class Index:
         replaced: list[int] = []
         arguments.flag("upsert", upsert)
         arguments.progress(progress)
-        documents = documents_of(source)
-        with self._writer(memory) as writer, counting(progress, "adding", _count(documents)) as count_done:
+        documents = acceptance.documents_of(source)
+        with self._writer(memory) as writer, counting(progress, "adding", acceptance.count_of(documents)) as count_done:
             self._models.check(writer.reader.manifest)
 
             def material(chunk: list[Document]) -> EncodedDocuments:
@@ -364,15 +362,14 @@ class Index:
                 return builder.material_of(chunk, pipeline, **kept, progress=count_done)
 
             with writer.new_segment() as segment:
-                for chunk in builder.in_chunks(documents):
+                for chunk in builder.in_chunks(acceptance.fitting(documents, writer.field_kinds())):
                     there = writer.reader.positions([document.id for document in chunk])
                     if there and not upsert:
-                        raise InputError(
-                            f'the index already has a document "{next(iter(there))}"; replace it with --upsert '
-                            '(index.upsert; over HTTP "upsert": true), or give it another id'
-                        )
+                        chunk = acceptance.not_in_index(chunk, there, documents)
+                        there = {}
                     replaced += chain.from_iterable(map(writer.reader.run, there.values()))
-                    segment.add(chunk, partial(material, chunk))
+                    if chunk:
+                        segment.add(chunk, partial(material, chunk))
             count = segment.documents.count
             if count:
                 writer.append(segment.part(), replaced=replaced)
@@ -459,32 +456,3 @@ class Index:
     def rename(self, concept: str | int, label: str | None) -> None:
         """Gives a concept a name of your own, for everyone who opens this index; None gives it back its own."""
         self._models.rename(self.lexicon.resolve(concept).id, arguments.text_or_none("label", label))
-
-
-def documents_of(source: Source) -> Iterable[Document]:
-    """The documents of a source: given as they are, or read; see `lexent.corpus.read`."""
-    if isinstance(source, Corpus):
-        return source
-    if arguments.is_path(source) or is_frame(source) or not isinstance(source, Iterable):
-        return read(source)
-    if isinstance(source, Sequence):
-        return read(source) if source and not isinstance(source[0], Document) else _only_documents(source)
-    if not isinstance(source, Iterator):  # mappings and data frames give names of columns: `read` refuses them
-        return read(source)
-    first = list(islice(source, 1))
-    if not first:
-        return ()
-    whole = chain(first, source)
-    return _only_documents(whole) if isinstance(first[0], Document) else read(whole)
-
-
-def _count(documents: Iterable[Document]) -> int | None:
-    """How many documents there are, where that is known before they are read."""
-    if isinstance(documents, Corpus):
-        return documents.count()
-    return len(documents) if isinstance(documents, Sized) else None
-
-
-def _only_documents(items: Iterable[Any]) -> Iterator[Document]:
-    for number, item in enumerate(items, 1):
-        yield arguments.instance(f"item {number}", item, Document, allowed="a lexent.Document, as the first item is")

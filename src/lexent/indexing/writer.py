@@ -229,9 +229,13 @@ class Writer:
             recipe=recipe or self.recipe,
             extras=manifest.extras,
             memory=self.memory,
-            kinds=FieldKinds(self.reader.field_kinds, self.reader.has_other_text),
+            kinds=self.field_kinds(),
             words=words,
         )
+
+    def field_kinds(self) -> FieldKinds:
+        """The kinds of the fields of the index, for documents that are to be added."""
+        return FieldKinds(self.reader.field_kinds, self.reader.has_other_text)
 
     def append(self, part: SegmentPart, *, replaced: Iterable[int] = ()) -> None:
         """Commits a new segment, and the deletion of the positions that it replaces."""

@@ -19,6 +19,7 @@ def name_concepts(
     lexicon: Annotated[
         str | None, typer.Option(metavar="NAME_OR_DIR", help="Where the index's lexicon is now, if it moved.")
     ] = None,
+    wait: options.Wait = 0,
 ) -> Output:
     """Name the concepts of an index anew, from the words of its documents as they are now.
 
@@ -28,7 +29,7 @@ def name_concepts(
     from lexent.engine import Index
 
     start = perf_counter()
-    with Index.open(path, lexicon=lexicon) as index:
+    with Index.open(path, lexicon=lexicon, wait=wait) as index:
         before = [concept.label for concept in index.lexicon.concepts]
         changed = index.name_concepts()
         counts = index.searcher.document_scorer.df

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -12,6 +13,11 @@ from typing import Any
 from lexent.corpus.formats.parts import SourceFile
 from lexent.errors import MissingExtraError
 
+_BROKEN = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, KeyError, ValueError, NotImplementedError,
+    RuntimeError,
+)  # fmt: skip
+"""What reading a damaged or encrypted archive raises."""
 MOST_MEMBER_BYTES = 1 << 29
 """A member that is larger is not unpacked: a small file can claim to hold anything."""
 
@@ -26,7 +32,7 @@ def archive(file: SourceFile, kind: str) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(io.BytesIO(file.content())) as opened:
             yield opened
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError, LxmlError) as error:
+    except (*_BROKEN, LxmlError) as error:
         raise file.damaged(kind, error) from error
 
 
