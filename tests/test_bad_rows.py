@@ -114,6 +114,8 @@ def test_a_folder_goes_on_after_a_bad_file(tmp_path: Path) -> None:
     (tmp_path / "e.jsonl.gz").write_bytes(b"no gzip")
     (tmp_path / "f.md").write_text("salt")
     corpus = read(tmp_path, on_error="skip")
+    assert corpus.count() is None
+    assert corpus.description.startswith("6 files (2 .md, 2 .jsonl, 1 .txt, 1 .csv); id = path")
     assert [one.id for one in corpus] == ["a.md", "f.md"]
     assert [(Path(one.where.split(",")[0]).name, one.reason) for one in corpus.problems] == [
         ("b.txt", "undecodable bytes"), ("c.csv", "unreadable file"), ("d.jsonl", "unreadable file"),

@@ -270,7 +270,10 @@ def _joined(name: str, unit: str, parts: Sequence[_Part], reading: Reading, befo
         return str(parts[index].path) if table is None or inner == () else table.where(inner)
 
     def count() -> int | None:
-        counts = [part.open().count() for part in parts]
+        try:
+            counts = [part.open().count() for part in parts]
+        except LexentError:  # told when the documents are read
+            return None
         return None if None in counts else sum(one or 0 for one in counts)
 
     return Table(name, unit, rows, count, named=named)

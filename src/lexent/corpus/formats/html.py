@@ -1,12 +1,13 @@
 """HTML: what a reader of the page sees, with headings, paragraphs, lists, tables and code as blocks.
 
-Left out are navigation (nav), scripts, styles, form controls and what is hidden.
+Where a page says what its main content is (main), only that is read. Left out are navigation (nav), scripts, styles,
+form controls and what is hidden.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lexent.corpus.encodings import MARK_BYTES, decoded, marked
@@ -31,11 +32,13 @@ _XML_ENCODING = re.compile(rb"""^\s*<\?xml[^>]+encoding\s*=\s*["']([A-Za-z0-9_.-
 _DECLARED_WITHIN = 2048
 """Bytes in which a page declares its encoding."""
 _BREAK = "\x00"
+_ANCHORS = "¶§#🔗\u200b "
+"""What a heading shows as a link to itself."""
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
 
 def read_html(file: SourceFile) -> Iterator[Part]:
-    """A page; its title is the first heading of the first level, else <title>."""
+    """A page."""
     content = file.content()
     yield page(decoded(content, file.path, file.encoding or _declared(content)), str(file.path))
 
@@ -46,10 +49,25 @@ def page(text: str, name: str) -> Part:
     if root is None:
         return Part("")
     reader = _Reader()
-    reader.walk(root)
-    titles = (" ".join(found.itertext()) for found in [*root.iter("h1"), *root.iter("title")])
-    title = next((line for line in (" ".join(found.split()) for found in titles) if line), "")
-    return Part(joined(reader.blocks), title=title)
+    for main in [one for one in root.iter("main") if not _is_hidden(one)][:1]:
+        reader.walk(main)
+    if not reader.blocks:
+        reader = _Reader()
+        reader.walk(root)
+    titles = (" ".join("".join(found.itertext()).split()) for found in root.iter("title"))
+    return Part(joined(reader.blocks), title=_title(next(filter(None, titles), ""), reader.headings))
+
+
+def _title(named: str, headings: Sequence[tuple[int, str]]) -> str:
+    """The title of a page. named: by <title>, in which the name of the site often stands after the page's.
+
+    It is the heading that <title> begins with, else the one heading of the first level, else <title>.
+    """
+    within = [text for _, text in headings if named.casefold().startswith(text.casefold())]
+    first = [text for level, text in headings if level == 1]
+    if within:
+        return max(within, key=len)
+    return first[0] if len(first) == 1 else named
 
 
 def _parsed(text: str, name: str) -> Any:
@@ -93,6 +111,8 @@ class _Reader:
 
     def __init__(self) -> None:
         self.blocks: list[str] = []
+        self.headings: list[tuple[int, str]] = []
+        """The level and the text of each heading."""
         self._inline: list[str] = []
         self._prefix = ""
         self._kind = ""
@@ -118,7 +138,7 @@ class _Reader:
             else:
                 if name and name not in _LEFT_OUT and not _is_hidden(element):
                     self._end(name)
-                self._inline.append(element.tail or "")
+                self._inline.append("" if element is root else element.tail or "")
         self._flush()
 
     def _start(self, name: str, element: Any) -> None:
@@ -174,7 +194,10 @@ class _Reader:
         if not text:
             return
         if self._level:
-            self._add(heading(self._level, text), "heading")
+            text = " ".join(text.split()).strip(_ANCHORS)
+            if text:
+                self.headings.append((self._level, text))
+                self._add(heading(self._level, text), "heading")
         elif self._prefix:
             self._add(self._prefix + text, "item")
             self._prefix = ""

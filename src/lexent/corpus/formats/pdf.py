@@ -14,6 +14,8 @@ from lexent.errors import MissingExtraError
 
 _SPLIT_WORD = re.compile(r"([^\W\d_]{2,})[-\u2010\u00ad]\n([^\W\d_A-Z]\w*)")
 """A word that is cut at the end of a line."""
+_LEADERS = re.compile(r"(?: ?\. ?){5,}")
+"""The dots of a table of contents."""
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _ENDS_SENTENCE = (".", "!", "?", ":", ";", "\u201d", '"', ")", "\u3002")
 _IS_FILE_NAME = re.compile(r"^Microsoft \w+ - |\.(?:docx?|pptx?|xlsx?|tex|dvi|pdf|indd|rtf|odt|qxd)$|^untitled", re.I)
@@ -68,4 +70,4 @@ def _joined(pages: list[str]) -> str:
         body = "\n".join(lines).strip()
         if body:
             text += ("\n\n" if text.endswith(_ENDS_SENTENCE) else "\n" if text else "") + body
-    return escaped(_SPLIT_WORD.sub(r"\1\2", text))
+    return escaped(_LEADERS.sub(" … ", _SPLIT_WORD.sub(r"\1\2", text)))
