@@ -160,6 +160,8 @@ def test_in_python_what_was_skipped_is_said(tmp_path: Path) -> None:
         corpus = lexent.read(rows, on_error="skip")
         lexent.index(corpus, out=tmp_path / "j", **PARTS)
     assert [one.reason for one in corpus.problems] == ["duplicate id"]
+    with pytest.raises(InputError, match="a corpus that was opened already"):
+        lexent.index(corpus, out=tmp_path / "k", text="text", **PARTS)
     with pytest.raises(InputError, match=r'on_error is "ignore"; allowed: stop, skip'):
         lexent.read(rows, on_error="ignore")  # type: ignore[arg-type]
 

@@ -98,11 +98,12 @@ def test_pdf(tmp_path: Path) -> None:
     path = tmp_path / "paper.pdf"
     pages = [
         ["Dough . . . . . . . 7", "A paper about infor-", "mation from the oven. It goes"],
-        ["on over the page.", "# 5 loaves"],
+        ["on over the page.", "# 5 loaves", "x ", "= y", "="],
         ["Last."],
     ]
     path.write_bytes(pdf(pages, title="Bread and Data"))
-    text = "Dough … 7\nA paper about information from the oven. It goes\non over the page.\n\\# 5 loaves\nLast."
+    text = "Dough … 7\nA paper about information from the oven. It goes\non over the page."
+    text += "\n\\# 5 loaves\nx\n= y\n\n=\nLast."
     assert only(path) == Document("paper.pdf", text, "Bread and Data")
     path.write_bytes(pdf(pages[1:], title="Microsoft Word - draft7.doc"))
     assert only(path).title == "paper", "a program wrote that title"

@@ -78,6 +78,11 @@ def read(
         arguments.text_or_none(option, given)
     arguments.choice("on_error", on_error, get_args(OnError))
     if isinstance(source, Corpus):
+        if (text, title, id, encoding, on_error) != (None, None, None, None, "stop"):
+            raise InputError(
+                f"{source.name} is a corpus that was opened already; give text, title, id, encoding and on_error to "
+                "lexent.read, which opened it"
+            )
         return source
     reading = Reading(text, title, id, encodings.checked(encoding), on_error)
     if arguments.is_path(source):

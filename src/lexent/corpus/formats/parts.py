@@ -15,6 +15,7 @@ from lexent.corpus.problems import RowError
 HIGHEST_LEVEL = 6
 """Levels of headings that Markdown has."""
 _HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*")
+_UNDERLINE = re.compile(r"(?<=\S)[ \t]*\n((?:=+|-{3,})[ \t]*)$", re.MULTILINE)
 _READS_AS_HEADING = re.compile(r"^(#{1,6}\s)", re.MULTILINE)
 
 
@@ -61,8 +62,8 @@ def heading(level: int, text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text of which no line reads as a heading."""
-    return _READS_AS_HEADING.sub(r"\\\1", text)
+    """Text of which no line reads as a heading, as one that begins with # or has a line of = or - below it does."""
+    return _UNDERLINE.sub(r"\n\n\1", _READS_AS_HEADING.sub(r"\\\1", text))
 
 
 def fenced(text: str) -> str:

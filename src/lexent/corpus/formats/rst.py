@@ -9,7 +9,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from lexent.corpus.formats.parts import Part, SourceFile, fenced, heading, joined
+from lexent.corpus.formats.parts import Part, SourceFile, escaped, fenced, heading, joined
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*")
 _DIRECTIVE = re.compile(r"\.\.\s+(?:\|[^|]*\|\s+)?(?P<name>[\w:.+-]+?)::(?:\s+(?P<rest>.*))?")
@@ -130,4 +130,4 @@ def _inline(text: str) -> str:
     """The text without the marks of roles, links and emphasis. No line of it reads as a heading."""
     for mark, plain in _INLINE:
         text = mark.sub(plain, text)
-    return re.sub(r"^(#{1,6}\s)", r"\\\1", text, flags=re.MULTILINE)
+    return escaped(text)
