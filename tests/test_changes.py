@@ -173,6 +173,16 @@ def test_results_say_what_steering_moved(tmp_path: Path, recipe: str) -> None:
     assert str(moved[second.id]).endswith(f"× 0: {second.weight:.2f} to 0.00")
 
 
+def test_a_word_that_steering_moved_is_said_to_be_one(tmp_path: Path) -> None:
+    index = built(tmp_path, recipe="hybrid")
+    own = {concept.id: concept for concept in index.search("yeast dough").concepts if concept.word}
+    found = index.search("yeast dough", steer={"yeast": 2})
+    (word,) = [one for one in found.steered if one.word]
+    assert word.id in own
+    assert (word.label, word.before) == (own[word.id].label, pytest.approx(own[word.id].weight))
+    assert word.after == pytest.approx(2 * word.before, rel=1e-5)
+
+
 def test_steering_is_echoed_with_fusion_and_on_the_command_line(tmp_path: Path) -> None:
     place = furnished(tmp_path) / "docs.lexent"
     models = tiny(tmp_path)
