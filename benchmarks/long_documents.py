@@ -33,6 +33,7 @@ LEAST_WORDS = 1200
 LAST_SHARE = 0.1
 """Sentences are taken from this share of a document, at its end."""
 SENTENCE_WORDS = range(10, 40)
+MEASURES = ["nDCG@10", "Success@1"]
 Combination = Callable[[list[float]], float]
 COMBINATIONS: dict[str, Combination] = {
     "best": lambda scores: scores[0],
@@ -101,26 +102,31 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--documents", type=int, default=250)
     parser.add_argument("--half", choices=("train", "test"), default="test")
-    parser.add_argument("--recipe", default="latent-terms")
     given = parser.parse_args()
     parts = chapters(given.files, given.half, given.documents)
-    chosen = recipes.get(given.recipe)
-    whole = replace(chosen, name=f"{chosen.name}, first 256 tokens", whole_texts=True)
-    measures = ["nDCG@10", "Success@1"]
+    hybrid, concepts = recipes.get("hybrid"), recipes.get("latent-terms")
     for collection in collections(parts):
         words = sum(len(document.text.split()) for document in collection.documents)
         print(f"\n{collection.name}: {len(parts)} documents, {words:,} words, {len(collection.queries):,} queries")
-        report = evaluate(collection, recipe=[chosen, whole], measures=measures, depth=100)
+        if given.half == "train":
+            combinations(collection)
+            break
+        whole = replace(hybrid, name="hybrid, first 256 tokens", whole_texts=True)
+        report = evaluate(collection, recipe=[hybrid, concepts, whole], measures=MEASURES, depth=100)
         for name, values in report.systems.items():
-            print(f"  {name:32}", *(f"{measure} {value:.4f}" for measure, value in values.items()))
-    sections = collections(parts)[0]
-    system = Bench().recipe(chosen)
-    cut = CutCollection.of(sections, system.encoder, chosen)
+            print(f"  {name:32}", *(f"{measure} {value:.4f}" for measure, value in values.items()), flush=True)
+
+
+def combinations(collection: Collection) -> None:
+    """Prints how good documents are ranked by other combinations of the scores of their passages."""
+    recipe = recipes.get("hybrid")
+    system = Bench().recipe(recipe)
+    cut = CutCollection.of(collection, system.encoder, recipe)
     run = system.run(cut.passages, depth=1000)
-    print(f"\nscores of documents from those of their passages ({len(cut.owners):,}), sections")
+    print(f"scores of documents from those of their passages ({len(cut.owners):,})")
     for name, combination in COMBINATIONS.items():
-        means = score(sections.qrels, combined(run, cut, combination), parse(measures)).means
-        print(f"  {name:32}", *(f"{measure} {value:.4f}" for measure, value in means.items()))
+        means = score(collection.qrels, combined(run, cut, combination), parse(MEASURES)).means
+        print(f"  {name:32}", *(f"{measure} {value:.4f}" for measure, value in means.items()), flush=True)
 
 
 if __name__ == "__main__":
