@@ -41,6 +41,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f'n{number},"{topic(number)[0]}","{topic(number)[1]}",{2012 + number},en\n' for number in range(15)]
     (folder / "notes.csv").write_text("id,title,text,year,lang\n" + "".join(rows[:10]))
     (folder / "more.csv").write_text("id,title,text,year,lang\n" + "".join(rows[10:]))
+    (folder / "tickets.jsonl").write_text('{"id": "t1", "text": "the proxy fails with ERR_CONN_RESET-42"}\n')
     collection = folder / "scifact"
     (collection / "qrels").mkdir(parents=True)
     corpus = [{"_id": paper["id"], "title": paper["title"], "text": paper["text"]} for paper in papers]
