@@ -42,6 +42,18 @@ def latent(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return small.build(tmp_path_factory.mktemp("latent") / "a")
 
 
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    """Four segments, each with words of its own, and with deleted documents."""
+    docs = small.documents(48)
+    index = small.build(tmp_path_factory.mktemp("grown") / "a", docs[:12], recipe="hybrid")
+    for place in range(3):
+        more = docs[12 * (place + 1) : 12 * (place + 2)]
+        index.add([*more, Document(f"own {place}", f"night light gravity dough novel{place}")])
+        index.delete([more[0].id])
+    return index
+
+
 def several(path: Path) -> Index:
     """An index of three segments, of which each brought words; of the first every document is deleted."""
     index = small.build(path, [Document("a", "zeppelin yeast"), Document("b", "zeppelins dough")], recipe="hybrid")
@@ -267,6 +279,19 @@ def test_words_outlive_the_segment_that_brought_them(tmp_path: Path) -> None:
     index.verify()
     with opened(tmp_path / "a") as again:
         assert found(again, "wombats", k=1) == ["e"]
+
+
+@settings(deadline=None, max_examples=15)
+@given(query=QUERIES, k=st.integers(1, 30))
+def test_the_best_of_several_segments_are_the_best_of_all(grown: Index, query: str, k: int) -> None:
+    """Segments know different numbers of words; the pruned search gives what scoring every document gives."""
+    sizes = {segment.size for segment in grown.documents.segments}
+    assert len(sizes) == len(grown.documents.segments) == 4
+    scores, matched = grown.searcher.scores(grown.query(query))
+    places = np.flatnonzero(matched)
+    best = places[np.lexsort((places, -scores[places]))][:k]
+    assert found(grown, query, k=k) == grown.documents.ids(best.tolist())
+    assert [hit.score for hit in grown.search(query, k=k)] == scores[best].tolist()
 
 
 def test_compaction_forgets_words_that_no_document_has(tmp_path: Path) -> None:
