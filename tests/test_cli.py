@@ -130,7 +130,7 @@ def test_index_of_a_folder_of_texts(tmp_path: Path, place: Path) -> None:
 
 def test_search_json_has_the_agreed_form(place: Path) -> None:
     found = data("search", place / "docs.lexent", "dough in the oven", "-k", 3)
-    assert list(found) == ["query", "approximate", "groups", "concepts", "added", "hits"]
+    assert list(found) == ["query", "approximate", "groups", "concepts", "added", "steered", "hits"]
     assert found["query"] == "dough in the oven"
     assert all(set(concept) == {"id", "label", "weight", "word"} for concept in found["concepts"])
     assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]

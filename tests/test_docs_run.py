@@ -152,7 +152,7 @@ def test_python_of_the_search_page_runs(tmp_path: Path, desk: Path, capsys: pyte
 
     tokens = lexent.index(str(desk / "papers.jsonl"), out=str(tmp_path / "ssr.lexent"), recipe="ssr")
     whole = lexent.index(str(desk / "papers.jsonl"), out=str(tmp_path / "papers.lexent"))
-    matching, fusing, learning = markdown.python(ROOT / "docs/search.md")
+    matching, fusing, learning, using = markdown.python(ROOT / "docs/search.md")
     found: dict[str, Any] = {"lexent": lexent, "index": tokens}
     exec(matching, found)
     assert found["results"].approximate
@@ -161,6 +161,10 @@ def test_python_of_the_search_page_runs(tmp_path: Path, desk: Path, capsys: pyte
     exec(learning, found)
     assert found["results"].added
     assert re.search(r"^(added|raised) .+ \([-+]?[\d.]+\) from d\d", capsys.readouterr().out, re.MULTILINE)
+    found = {"lexent": lexent, "index": whole}
+    exec(using, found)
+    assert found["table"]
+    assert re.search(r"^\d+ .*dementia.* 2(\.0)? [\d.]+ [\d.]+$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_python_of_the_passages_page_runs(
@@ -218,7 +222,8 @@ def test_every_block_of_python_is_run_above() -> None:
         "README.md": 1,
         "docs/how-to.md": 1,
         "docs/get-started.md": 1,  # run by test_get_started.py
-        "docs/search.md": 3,
+        "docs/files.md": 2,
+        "docs/search.md": 4,
         "docs/passages.md": 2,
         "docs/recipe-hybrid.md": 1,
         "docs/analyses.md": 1,
