@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import small
 from commands import furnished, good, program, run, tiny
 from lexent.corpus import read, texts
 from lexent.errors import InputError, LexentError, MissingExtraError
@@ -419,6 +420,16 @@ def test_a_folder_of_mixed_files(tmp_path: Path) -> None:
     assert corpus.unread.counts == UNREAD
     assert corpus.description.startswith("6 files (1 .md, 1 .jsonl, 1 .html, 1 .csv, 1 .pdf, 1 .mbox); id = path")
     assert set(texts(tmp_path / "notes")) >= {"Bread", "Flour.", "yeast", "oven", "crust"}
+
+
+def test_an_index_in_a_folder_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("flour")
+    small.build(tmp_path / "notes.lexent").close()
+    (tmp_path / "other.lexent").mkdir()
+    (tmp_path / "other.lexent" / "b.md").write_text("no index")
+    corpus = read(tmp_path)
+    assert [one.id for one in corpus] == ["a.md", "other.lexent/b.md"]
+    assert corpus.unread.counts == {"indexes of Lexent": 1}
 
 
 def test_a_mixed_folder_in_a_list(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from lexent.artifact import MANIFEST
 from lexent.corpus import formats
 from lexent.corpus.problems import RowError
 from lexent.corpus.readers import READERS
@@ -15,6 +16,8 @@ from lexent.errors import InputError
 
 TABLE_SUFFIXES = tuple(suffix for suffix in READERS if suffix != ".json")
 """Tables that are read in a folder. Most .json files there are settings of programs."""
+INDEX_SUFFIX = ".lexent"
+"""Of the folder that `lexent index` makes."""
 HIDDEN, LINKED, NO_SUFFIX, NO_FILE = "hidden", "linked folders", "without a suffix", "broken links or devices"
 
 
@@ -66,7 +69,9 @@ def files_below(folder: Path) -> FolderFiles:
 
     for root, folders, names in os.walk(folder, onerror=refused):
         unread[HIDDEN] += sum(name.startswith(".") for name in (*folders, *names))
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        indexes = [name for name in folders if name.endswith(INDEX_SUFFIX) and Path(root, name, MANIFEST).is_file()]
+        unread["indexes of Lexent"] += len(indexes)
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in indexes]
         unread[LINKED] += sum(os.path.islink(os.path.join(root, name)) for name in folders)
         for name in names:
             path = Path(root, name)

@@ -179,10 +179,11 @@ def _csv_rows(path: Path, encoding: str | None) -> Numbered:
     separator = ";" if "," not in first and ";" in first else ","
     source.give_back(0)
     header: list[str] = []
+    reader = csv.reader(source, delimiter=separator, strict=True)
     while True:
         source.taken.clear()
         try:
-            cells = next(csv.reader(source, delimiter=separator, strict=True))
+            cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
@@ -192,6 +193,7 @@ def _csv_rows(path: Path, encoding: str | None) -> Numbered:
             if not header:
                 raise broken from error
             source.give_back(1)
+            reader = csv.reader(source, delimiter=separator, strict=True)
             yield line.number, line.error or broken
             continue
         start = source.taken[0].number
