@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from lexent.indexing.postings import bitmaps, packing, quantisation, simd
+from lexent.indexing.postings import bitmaps, layout, quantisation, simd
 from lexent.topk import upper_bounds, workspace
 from lexent.topk.impacts import contribution, curve_position
 from lexent.topk.upper_bounds import bound_units, code_bound, score_bound
@@ -33,7 +33,7 @@ def packed(seed: int, n: int, share: float) -> tuple[np.ndarray, np.ndarray, np.
     codes = random.integers(1, 256, len(documents)).astype(np.uint8)
     start = int(random.integers(0, 99))
     end = start + int(bitmaps.header_bytes(n)) + len(np.unique(documents >> 3))
-    data = np.zeros(end + len(codes) + bitmaps.PADDING_BYTES, np.uint8)
+    data = np.zeros(end + len(codes) + layout.PADDING_BYTES, np.uint8)
     bitmaps.write(documents, n, data, start)
     data[end : end + len(codes)] = codes
     data[:start] = 255
@@ -71,7 +71,7 @@ def test_a_value_is_added_to_the_documents_of_a_list_alone_and_never_beyond_255(
         found, at = before.copy(), descriptor[2] + bitmaps.header_bytes(n)
         for group in range(bitmaps.n_groups(n)):
             nonzero = data[descriptor[2] + 8 * group : descriptor[2] + 8 * group + 8].view(np.uint64)[0]
-            add(data, nonzero, at, group * bitmaps.GROUP_DOCUMENTS, np.uint8(value), found)
+            add(data, nonzero, at, group * layout.GROUP_DOCUMENTS, np.uint8(value), found)
             at += int(nonzero).bit_count()
         np.testing.assert_array_equal(found, np.minimum(expected, 255))
 
@@ -94,7 +94,7 @@ def test_upper_bounds_are_sums_of_list_bounds_and_never_below_the_score(
     random = np.random.default_rng(seed)
     data, descriptor, documents, codes = packed(seed, n, share)
     every = np.where(random.random(n) < 0.7, random.integers(1, 256, n), 0).astype(np.uint8)
-    data = np.concatenate([data, every, np.zeros(bitmaps.PADDING_BYTES, np.uint8)])
+    data = np.concatenate([data, every, np.zeros(layout.PADDING_BYTES, np.uint8)])
     both = np.zeros((8, n), np.int64)
     both[0], both[1:, documents] = every, codes
     n_by_code = max(n_by_code, 1)
@@ -110,7 +110,7 @@ def test_upper_bounds_are_sums_of_list_bounds_and_never_below_the_score(
     quantisation.half_shifts(shifts, half_shifts)
     descriptors = np.array(
         [
-            [packing.CODE_ARRAY, max(np.count_nonzero(every), 1), 0, len(data) - bitmaps.PADDING_BYTES - n, 0],
+            [layout.CODE_ARRAY, max(np.count_nonzero(every), 1), 0, len(data) - layout.PADDING_BYTES - n, 0],
             *([descriptor] * 7),
         ]
     )
@@ -122,7 +122,7 @@ def test_upper_bounds_are_sums_of_list_bounds_and_never_below_the_score(
         np.array([contribution(curve[descriptor[4]], weights[one]) for one, descriptor in enumerate(descriptors)]),
     )
     none = np.zeros((1, 3), np.uint32)
-    lists = packing.PostingLists(np.zeros((2, 4), np.int64), none.astype(np.uint64), none, np.zeros(1, np.uint16), data)
+    lists = layout.PostingLists(np.zeros((2, 4), np.int64), none.astype(np.uint64), none, np.zeros(1, np.uint16), data)
     chunk = Chunk(lists, n, shifts, int(shifts[:n].min()), half_shifts, curve)
     memory = workspace.new_workspace(binary=False)
     memory.accumulators[:n] = random.integers(0, 100, n) * random.integers(0, 2, n) * unit // 7

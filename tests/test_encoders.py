@@ -150,9 +150,11 @@ def test_no_texts_have_no_tokens_and_no_codes(shared_encoder: Encoder) -> None:
 def test_bfloat16_is_used_only_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """oneDNN emulates it on other processors with AVX-512, four times slower than float32."""
     cpu = torch.device("cpu")
-    monkeypatch.setattr("lexent.cpu.CPU_FEATURES", frozenset({"+avx512bw", "+avx512vl", "+avx512dq", "-avx512bf16"}))
+    monkeypatch.setattr(
+        "lexent.cpu_features.CPU_FEATURES", frozenset({"+avx512bw", "+avx512vl", "+avx512dq", "-avx512bf16"})
+    )
     assert half_precision(cpu) is None
-    monkeypatch.setattr("lexent.cpu.CPU_FEATURES", frozenset({"+avx512bf16"}))
+    monkeypatch.setattr("lexent.cpu_features.CPU_FEATURES", frozenset({"+avx512bf16"}))
     assert (half_precision(cpu) is torch.bfloat16) == torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 

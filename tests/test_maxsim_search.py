@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from lexent.indexing.forward.tokens import TokenStore
 from lexent.indexing.postings import quantisation
-from lexent.indexing.segment import CHUNK_DOCUMENTS, Packer, Tombstones
+from lexent.indexing.postings.layout import CHUNK_DOCUMENTS
+from lexent.indexing.segment import Packer, Tombstones
 from lexent.search import DocumentScorer, Fast
 from lexent.search.maxsim_scorer import MAX_EXHAUSTIVE_DOCUMENTS, MaxSimScorer
 from lexent.search.query import Query, QueryRows

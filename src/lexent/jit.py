@@ -67,3 +67,15 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]
         return dispatcher
 
     return compiled
+
+
+def is_cached(kernel: Any) -> bool:
+    """Whether compiled code of a kernel for this processor is on the disk, compiled from its present source."""
+    cache = getattr(kernel, "_cache", None)
+    if not isinstance(cache, ConcurrentCache):
+        return False
+    from numba.core.registry import cpu_target
+
+    own: Any = cache._cache_file
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    return any(key[1] == processor for key in own._load_index())

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from threading import Barrier, BrokenBarrierError
 from typing import TypeVar
 
@@ -57,21 +58,21 @@ def in_threads(work: Callable[[Given], Made], items: Sequence[Given]) -> Iterato
 
 
 def in_order(work: Callable[[Given], Made], items: Sequence[Given]) -> Iterator[Made]:
-    """work(item) for each item, in order; as many at a time as Numba has threads. The work must be on one thread.
+    """work(item) for each item, in order; as many at a time as `cpu.threads` says. The work must be on one thread.
 
     A single item is done in the caller's thread.
     """
     from lexent import cpu
 
-    threads = min(len(items), cpu.kernel_threads())
+    threads = min(len(items), cpu.threads())
     if threads <= 1:
         yield from map(work, items)
         return
     pool = ThreadPoolExecutor(threads)
     try:
-        waiting = deque(pool.submit(work, item) for item in items[: 2 * threads])
+        waiting = deque(pool.submit(copy_context().run, work, item) for item in items[: 2 * threads])
         for item in items[2 * threads :]:
-            waiting.append(pool.submit(work, item))
+            waiting.append(pool.submit(copy_context().run, work, item))
             yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -27,7 +27,8 @@ from lexent.indexing.forward.stores import ForwardIndex, ForwardStore
 from lexent.indexing.forward.tokens import TokenStore
 from lexent.indexing.manifest import SEGMENTS, Manifest, SegmentPart
 from lexent.indexing.passages import PassageText
-from lexent.indexing.segment import REMEDY, Segment, Tombstones
+from lexent.indexing.postings.layout import REMEDY
+from lexent.indexing.segment import Segment, Tombstones
 from lexent.lexicon import concept_words
 from lexent.lexicon.collection_names import CollectionNames
 from lexent.lexicon.concept_words import ConceptWords

@@ -202,7 +202,7 @@ def _threads(states: StateRows) -> int:
     if isinstance(states, np.ndarray):
         from lexent import cpu
 
-        return 1 if len(states) <= FEW_ROWS else cpu.kernel_threads()
+        return 1 if len(states) <= FEW_ROWS else cpu.threads()
     import torch
 
     return torch.get_num_threads()

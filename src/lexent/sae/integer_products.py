@@ -19,7 +19,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from lexent.cpu import CPU_FEATURES
+from lexent.cpu_features import CPU_FEATURES
 from lexent.jit import njit
 
 if TYPE_CHECKING:

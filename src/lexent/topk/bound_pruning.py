@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent.indexing.postings.descriptor import ENCODING, ENTRIES, START
-from lexent.indexing.postings.packing import BITMAP, CODE_ARRAY
+from lexent.indexing.postings.layout import BITMAP, CODE_ARRAY
 from lexent.indexing.postings.simd import AVX512, bytes_at_least, prefetch, trailing_zeros
 from lexent.jit import njit
 from lexent.topk import upper_bounds

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from lexent.indexing.postings import binary_postings
 from lexent.indexing.postings.binary_postings import load_uint16
 from lexent.indexing.postings.descriptor import ENCODING, END, ENTRIES, START
-from lexent.indexing.postings.packing import CHUNK_DOCUMENTS, PostingLists, find_list, known_in
+from lexent.indexing.postings.layout import CHUNK_DOCUMENTS, PostingLists
+from lexent.indexing.postings.packing import find_list, known_in
 from lexent.indexing.postings.simd import (
     BLOCK_DOCUMENTS,
     LANES,

@@ -19,16 +19,8 @@ from numpy.typing import NDArray
 from lexent.indexing.forward.token_kernels import DAMAGED, PART_ROWS, TokenArrays
 from lexent.indexing.postings import binary_postings, bitmaps
 from lexent.indexing.postings.descriptor import CODES, ENCODING, ENTRIES, START
-from lexent.indexing.postings.packing import (
-    CHUNK_DOCUMENTS,
-    CODE_ARRAY,
-    DOC_IDS,
-    GAPS,
-    PostingLists,
-    find_list,
-    known_in,
-    locate,
-)
+from lexent.indexing.postings.layout import CHUNK_DOCUMENTS, CODE_ARRAY, DOC_IDS, GAPS, PostingLists
+from lexent.indexing.postings.packing import find_list, known_in, locate
 from lexent.jit import njit
 from lexent.topk.heap import COUNT, push
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lexent.indexing.postings import binary_postings, bitmaps
 from lexent.indexing.postings.descriptor import CODES, ENCODING, ENTRIES, MAX_POSITION, START
-from lexent.indexing.postings.packing import BITMAP, CODE_ARRAY, DOC_IDS, GAPS, SKIP_INTERVAL
+from lexent.indexing.postings.layout import BITMAP, CODE_ARRAY, DOC_IDS, GAPS, GROUP_DOCUMENTS, SKIP_INTERVAL
 from lexent.indexing.postings.quantisation import CODE_OF_ONE
 from lexent.indexing.postings.simd import (
     bytes_at_least,
@@ -237,7 +237,7 @@ def prefetch_probes(
     codes_per_document = descriptors[term, ENTRIES] / n_documents
     for place in range(n):
         document = candidates[place]
-        prefetch(data, start + 8 * (document // bitmaps.GROUP_DOCUMENTS))
-        prefetch(data, ranks + 4 * (document // bitmaps.GROUP_DOCUMENTS))
+        prefetch(data, start + 8 * (document // GROUP_DOCUMENTS))
+        prefetch(data, ranks + 4 * (document // GROUP_DOCUMENTS))
         prefetch(data, low + np.int64(document * bytes_per_document))
         prefetch(data, codes + np.int64(document * codes_per_document))

@@ -7,18 +7,8 @@ from numpy.typing import NDArray
 
 from lexent.indexing.postings import binary_postings, bitmaps
 from lexent.indexing.postings.descriptor import CODES, ENCODING, ENTRIES, START
-from lexent.indexing.postings.packing import (
-    BITMAP,
-    CHUNK_DOCUMENTS,
-    CODE_ARRAY,
-    DOC_IDS,
-    SKIP_INTERVAL,
-    PostingLists,
-    latents_in,
-    locate,
-    unpack,
-    unpack_latent,
-)
+from lexent.indexing.postings.layout import BITMAP, CHUNK_DOCUMENTS, CODE_ARRAY, DOC_IDS, SKIP_INTERVAL, PostingLists
+from lexent.indexing.postings.packing import latents_in, locate, unpack, unpack_latent
 from lexent.indexing.postings.quantisation import CODE_OF_ONE
 from lexent.jit import njit
 from lexent.topk.impacts import contribution, curve_position

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lexent.indexing.postings import bitmaps
 from lexent.indexing.postings.descriptor import CODES, ENCODING, ENTRIES, MAX_POSITION, START
-from lexent.indexing.postings.packing import CODE_ARRAY
+from lexent.indexing.postings.layout import CODE_ARRAY
 from lexent.indexing.postings.quantisation import NARROW_SHIFT_OFFSET
 from lexent.indexing.postings.simd import (
     AVX2,

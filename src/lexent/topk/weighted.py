@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent.indexing.postings.descriptor import COLUMNS, MAX_POSITION
-from lexent.indexing.postings.packing import CHUNK_DOCUMENTS, PostingLists, find_list, known_in, locate
+from lexent.indexing.postings.layout import CHUNK_DOCUMENTS, PostingLists
+from lexent.indexing.postings.packing import find_list, known_in, locate
 from lexent.indexing.postings.quantisation import CODE_OF_ONE, NARROW_NEUTRAL_SHIFT, NARROW_SHIFT_OFFSET
 from lexent.indexing.postings.simd import prefetch
 from lexent.jit import njit

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent.indexing.postings.packing import CHUNK_DOCUMENTS, PostingLists
+from lexent.indexing.postings.layout import CHUNK_DOCUMENTS, PostingLists
 from lexent.indexing.postings.quantisation import CURVE_SIZE
 
 DAMAGED = -1

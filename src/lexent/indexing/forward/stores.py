@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lexent import artifact
 from lexent.errors import ArtifactError
-from lexent.indexing.segment import REMEDY
+from lexent.indexing.postings.layout import REMEDY
 
 COPY_BATCH_DOCUMENTS = 4096
 """Documents that are copied at a time in a merge."""

@@ -18,7 +18,7 @@ from lexent.errors import ArtifactError
 from lexent.indexing.codes import Codes
 from lexent.indexing.forward.stores import Arrays, Column, ForwardStore
 from lexent.indexing.postings import quantisation
-from lexent.indexing.segment import REMEDY
+from lexent.indexing.postings.layout import REMEDY
 from lexent.types import RowCodes
 
 PART_ROWS = 256

@@ -12,14 +12,9 @@ from numpy.typing import NDArray
 
 from lexent.indexing.postings.binary_postings import load_uint16
 from lexent.indexing.postings.descriptor import CODES, ENTRIES, START
+from lexent.indexing.postings.layout import GROUP_DOCUMENTS
 from lexent.indexing.postings.simd import expand_bytes, load_word, popcount, trailing_zeros_or_64
 from lexent.jit import njit
-
-GROUP_DOCUMENTS = 512
-"""Documents of a group."""
-PADDING_BYTES = 640
-"""Bytes behind the lists of a chunk, since a vector load may begin in the last list and end behind it. The words of a
-damaged list may claim more bytes than it has, by a group at most."""
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -19,44 +19,29 @@ inside them. Where a list begins and ends is checked before it is read.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lexent.indexing.postings import binary_postings, bitmaps
 from lexent.indexing.postings.descriptor import CODES, ENCODING, ENTRIES, START
+from lexent.indexing.postings.layout import (
+    BITMAP,
+    BITMAP_MAX_MEAN_GAP,
+    CHUNK_DOCUMENTS,
+    CODE_ARRAY,
+    CODE_ARRAY_MAX_MEAN_GAP,
+    DOC_IDS,
+    GAPS,
+    LATENTS_PER_LINE,
+    PADDING_BYTES,
+    SKIP_INTERVAL,
+    PostingLists,
+)
 from lexent.indexing.postings.quantisation import CODE_OF_ONE
 from lexent.indexing.postings.simd import popcount, trailing_zeros
 from lexent.jit import njit
-
-CHUNK_DOCUMENTS = 65_536
-"""Documents of a chunk, at most."""
-DOC_IDS, GAPS, BITMAP, CODE_ARRAY = 0, 1, 2, 3
-SKIP_INTERVAL = 64
-"""Entries of a GAPS list between two skip pointers."""
-BITMAP_MAX_MEAN_GAP = 24
-"""See above. With a higher value more lists are bitmaps: fewer postings are accumulated, more upper bounds added."""
-CODE_ARRAY_MAX_MEAN_GAP = 2
-"""A list of at least one in so many documents has a code for each document."""
-LATENTS_PER_LINE = 448
-"""Latents of a line of `known`: with the rank before it, a cache line of 64 bytes."""
-
-
-class PostingLists(NamedTuple):
-    """The posting lists of a segment, chunk after chunk. Places count from the start of their chunk."""
-
-    chunks: NDArray[np.int64]
-    """[n_chunks + 1, 4]: where each chunk begins among documents, lists, shorts and codes."""
-    known: NDArray[np.uint64]
-    """[n_chunks * known_lines, 8]: bitmap of the latents that have lists (7 words), and the rank of the first."""
-    records: NDArray[np.uint32]
-    """[n_lists, 3]: max position << 20 | entries << 2 | encoding; place in `codes` for BITMAP, in `shorts` for DOC_IDS
-    and GAPS; place of the codes. Max position: the highest 2 code + narrow shift (see `quantisation`) of a posting when
-    the chunk was packed. [n_lists, 1] for binary posting lists."""
-    shorts: NDArray[np.uint16]
-    codes: NDArray[np.uint8]
-    """Codes, with bitmaps before theirs. Binary posting lists are here alone."""
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -123,7 +108,7 @@ def pack(
     """Packs the lists of a chunk: their latents, and their part of each array. The arguments come from `invert`."""
     latents = np.flatnonzero(np.diff(starts)).astype(np.uint32)
     encodings, counts, places, code_places, sizes = plan(starts, documents, latents, len(shifts))
-    shorts, packed = np.zeros(sizes[0], np.uint16), np.zeros(sizes[1] + bitmaps.PADDING_BYTES, np.uint8)
+    shorts, packed = np.zeros(sizes[0], np.uint16), np.zeros(sizes[1] + PADDING_BYTES, np.uint8)
     max_positions = write(starts, documents, codes, shifts, latents, encodings, places, code_places, shorts, packed)
     records = np.stack([max_positions << 20 | counts << 2 | encodings, places, code_places], axis=1)
     return latents, {"records": records, "shorts": shorts, "codes": packed}
@@ -266,13 +251,13 @@ def locate(lists: PostingLists, chunk: int, row: int, descriptor: NDArray[np.int
     if encoding == GAPS:
         return descriptor[START] + count + (count + SKIP_INTERVAL - 1) // SKIP_INTERVAL <= stop[2]
     if encoding == CODE_ARRAY:
-        return descriptor[CODES] + stop[0] - start[0] + bitmaps.PADDING_BYTES <= stop[3]
+        return descriptor[CODES] + stop[0] - start[0] + PADDING_BYTES <= stop[3]
     if descriptor[CODES] + count > stop[3]:
         return False
     if encoding == DOC_IDS:
         return descriptor[START] + count <= stop[2]
     in_order = descriptor[START] + bitmaps.header_bytes(stop[0] - start[0]) < descriptor[CODES]
-    return in_order and descriptor[CODES] + count + bitmaps.PADDING_BYTES <= stop[3]
+    return in_order and descriptor[CODES] + count + PADDING_BYTES <= stop[3]
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from lexent.cpu import CPU_FEATURES
+from lexent.cpu_features import CPU_FEATURES
 from lexent.jit import njit
 
 AVX512 = {"+avx512bw", "+avx512vbmi", "+avx512vbmi2", "+bmi2"} <= CPU_FEATURES
