@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lexent import cpu
 from lexent.encoders.encoder import check
 from lexent.encoders.model_folder import ModelFolder, UnknownModelError
 from lexent.encoders.threads import in_order
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 BATCH_TOKENS = 512
 """Tokens of a batch: its widest layer (3 MB for MiniLM) and a layer's weights stay in a core's caches."""
+RUNS_PER_THREAD = 4
+"""Batches of a thread, at least, where there are texts enough."""
 TEXTS_PER_WINDOW = 4096
 """Texts are tokenized so many at a time, so that little is held."""
 
@@ -30,7 +33,8 @@ TEXTS_PER_WINDOW = 4096
 class LightEncoder:
     """A model folder as an encoder: the states that `SentenceEncoder` gives in float32, to rounding.
 
-    A text has the same states, bit for bit, whatever texts are encoded beside it.
+    A text has the same states, bit for bit, whatever texts are encoded beside it. Those of NumPy and of
+    the kernels differ by rounding: see `lexent.compiled`.
     """
 
     device = "cpu"
@@ -146,7 +150,9 @@ class LightEncoder:
 
         for start in range(0, len(texts), TEXTS_PER_WINDOW):
             encoded = self._encoded(texts[start : start + TEXTS_PER_WINDOW], kind)
-            yield from in_order(of, _runs([len(one.ids) for one in encoded], BATCH_TOKENS))
+            lengths = [len(one.ids) for one in encoded]
+            share = sum(lengths) // (RUNS_PER_THREAD * cpu.threads())  # a few documents are shared out, too
+            yield from in_order(of, _runs(lengths, min(BATCH_TOKENS, share)))
 
     def _pooled(self, states: States, kind: Kind) -> States:
         """One vector a text, from the states of its tokens."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lexent import cpu
+from lexent.compiled import KernelGroup
 from lexent.encoders.model_folder import UnknownModelError
 from lexent.errors import ArtifactError
 
@@ -34,6 +37,8 @@ _LAYER = {
 }  # fmt: skip
 _BOTH = {"widen": "intermediate.dense", "narrow": "output.dense", "norm_2": "output.LayerNorm"}
 _DISTANCES = "encoder.relative_attention_bias.weight"
+NUMPY_OPERATIONS_PER_S = 3e10
+"""What NumPy computes a second on one thread, roughly."""
 MPNET_PADDING = 1
 """MPNet numbers positions from the one after this on, and gives padding tokens, also those in a text, this one."""
 DISTANCE_BUCKETS, MAX_DISTANCE = 32, 128
@@ -161,23 +166,60 @@ class Transformer:
     def states(self, ids: NDArray[np.int64], offsets: NDArray[np.int64], *, layers: Sequence[int] = ()) -> Matrix:
         """float32[n_tokens, width]: the states of the last layer. Text i owns the tokens offsets[i] to offsets[i + 1].
 
-        layers: the states of these side by side instead; 0 is that of the embeddings. One thread does all of it,
-        without holding the interpreter's lock.
+        layers: the states of these side by side instead; 0 is that of the embeddings. A text has the same states, bit
+        for bit, whatever texts are beside it. One thread does all of it; kernels do not hold the interpreter's lock.
         """
-        from lexent.encoders.transformer_kernels import add_and_norm, layer, padded
-
         config, n = self.config, len(ids)
         if not n:
             return np.empty((0, config.width * max(1, len(layers))), np.float32)
-        positions = self.tensors[_TABLES.format("position")][_positions(ids, offsets, kind=config.kind)]
-        if config.kind == "bert":
-            positions += self.tensors[_TABLES.format("token_type")][0]
-        words = self.tensors[_TABLES.format("word")][ids]
+        if KERNELS.use(n * self._operations / NUMPY_OPERATIONS_PER_S):
+            return self._states_by_kernels(ids, offsets, layers)
+        with cpu.one_blas_thread():
+            alone = [self._states_of_one(ids[start:stop], layers) for start, stop in pairwise(offsets.tolist())]
+        return np.concatenate([np.empty((0, config.width * max(1, len(layers))), np.float32), *alone])
+
+    @property
+    def _operations(self) -> int:
+        """Multiplications and additions of a token."""
+        config = self.config
+        return 2 * config.layers * config.width * (4 * config.width + 2 * config.hidden)
+
+    def _states_of_one(self, ids: NDArray[np.int64], layers: Sequence[int]) -> Matrix:
+        """The states of one text, with NumPy."""
+        from lexent.encoders import numpy_transformer
+
+        config, offsets = self.config, np.array([0, len(ids)], np.int64)
+        gain, shift = (self.tensors[f"embeddings.LayerNorm.{name}"] for name in ("weight", "bias"))
+        x = numpy_transformer.norm(self._embedded(ids, offsets), gain, shift, config.epsilon)
+        seen = [x]
+        for place in range(max(layers, default=config.layers)):
+            held = partial(self._held, place)
+            x = numpy_transformer.layer(x, offsets, config.heads, self._distances, config.epsilon, held)
+            seen.append(x)
+        return np.concatenate([seen[place] for place in layers], axis=1) if layers else x
+
+    def _embedded(self, ids: NDArray[np.int64], offsets: NDArray[np.int64]) -> Matrix:
+        """float32[n_tokens, width]: the sums of the rows of the tables."""
+        found: Matrix = self.tensors[_TABLES.format("position")][_positions(ids, offsets, kind=self.config.kind)]
+        if self.config.kind == "bert":
+            found += self.tensors[_TABLES.format("token_type")][0]
+        found += self.tensors[_TABLES.format("word")][ids]
+        return found
+
+    def _held(self, place: int, part: str, what: str) -> Matrix:
+        """A tensor of a layer: of the weights or the biases of one of its parts."""
+        return self.tensors[f"encoder.layer.{place}.{(_LAYER[self.config.kind] | _BOTH)[part]}.{what}"]
+
+    def _states_by_kernels(self, ids: NDArray[np.int64], offsets: NDArray[np.int64], layers: Sequence[int]) -> Matrix:
+        from lexent.encoders.transformer_kernels import add_and_norm, layer, padded
+
+        config, n = self.config, len(ids)
+        embedded = self._embedded(ids, offsets)
         rows, epsilon = padded(n), np.float32(config.epsilon)
         x, states, attended = (np.zeros((rows, config.width), np.float32) for _ in range(3))
         wide, hidden = (np.zeros((rows, size), np.float32) for size in (3 * config.width, config.hidden))
         gain, shift = (self.tensors[f"embeddings.LayerNorm.{name}"] for name in ("weight", "bias"))
-        add_and_norm(words, positions, n, gain, shift, epsilon, x)
+        add_and_norm(embedded, np.zeros_like(embedded), n, gain, shift, epsilon, x)
         last = max(layers, default=config.layers)
         seen = {0: x[:n].copy()} if 0 in layers else {}
         for place, weights in enumerate(self._layers[:last], start=1):
@@ -191,13 +233,9 @@ class Transformer:
         """The weights of each layer, in the order in which the kernel takes them."""
         from lexent.encoders.transformer_kernels import tiled
 
-        names = _LAYER[self.config.kind] | _BOTH
         found: list[Sequence[Matrix]] = []
         for place in range(self.config.layers):
-
-            def held(part: str, what: str, place: int = place) -> Matrix:
-                return self.tensors[f"encoder.layer.{place}.{names[part]}.{what}"]
-
+            held = partial(self._held, place)
             weights: list[Matrix] = []
             for parts in (("query", "key", "value"), ("merge",), ("norm_1",), ("widen",), ("narrow",), ("norm_2",)):
                 matrix = np.concatenate([held(part, "weight") for part in parts])
@@ -213,6 +251,22 @@ class Transformer:
             return np.empty((0, 0), np.float32)
         after = np.arange(-self.config.positions, self.config.positions + 1)
         return np.ascontiguousarray(self.tensors[_DISTANCES][_bucket(after)].T)
+
+
+def _exercise() -> None:
+    """With arrays of the types of any model: shapes are no part of them."""
+    config = TransformerConfig("bert", width=8, layers=1, heads=2, hidden=8, vocabulary=8, positions=8, epsilon=1e-12)
+    tensors = {name: np.ones([max(1, one) for one in shape], np.float32) for name, shape in config.shapes().items()}
+    Transformer(config, tensors).states(np.arange(3), np.array([0, 3], np.int64))
+
+
+def _entries() -> Sequence[Any]:
+    from lexent.encoders.transformer_kernels import add_and_norm, layer
+
+    return add_and_norm, layer
+
+
+KERNELS = KernelGroup("encoder", __name__, compile_s=5, exercise=_exercise, entries=_entries)
 
 
 def _positions(ids: NDArray[np.int64], offsets: NDArray[np.int64], *, kind: str) -> NDArray[np.int64]:

@@ -53,9 +53,9 @@ class Codes:
         if concepts is not None:
             own, words = self.divided(concepts)
             return own.capped(cap).joined(words)
-        from lexent.weighting import kernels
+        from lexent.weighting.pooling import strongest
 
-        kept = kernels.strongest(self.codes.astype(np.float32), self.offsets, cap)
+        kept = strongest(self.codes.astype(np.float32), self.offsets, cap)
         offsets = np.concatenate([[0], np.cumsum(np.minimum(counts, cap))]).astype(np.int64)
         return Codes(self.ids[kept], self.codes[kept], offsets, self.doublings)
 

@@ -16,17 +16,19 @@ from numpy.typing import NDArray
 from lexent import artifact
 from lexent.errors import ArtifactError
 from lexent.indexing.codes import Codes
+from lexent.indexing.packing_kernels import ways
 from lexent.indexing.postings import quantisation
+from lexent.indexing.postings.layout import CHUNK_DOCUMENTS, LATENTS_PER_LINE, REMEDY, PostingLists, damaged
 from lexent.recipes import Recipe
+from lexent.topk.kernels import group
+from lexent.topk.numpy_scores import NumpyLists
 
-CHUNK_DOCUMENTS = 65_536
-"""Documents of a chunk, at most. Also in `packing`, which needs Numba."""
 PACKING_BYTES_PER_POSTING = 16
 """Memory that a posting takes while its chunk is packed."""
-LATENTS_PER_LINE = 448
-"""Latents of a line of `known`. Also in `packing`."""
 MAX_PROBED_DOCUMENTS = 64
 """Up to this many documents of a chunk are read by probing every posting list; more, by unpacking the chunk."""
+NUMPY_SECONDS_PER_ELEMENT = 6e-8
+"""What NumPy takes to read all lists of a chunk, roughly, by its elements in `shorts` and `codes`."""
 _ARRAYS: dict[str, tuple[Any, int | None]] = {
     "chunks": (np.int64, 4),
     "known": (np.uint64, 8),
@@ -95,10 +97,23 @@ class Segment:
 
     @cached_property
     def lists(self) -> Any:
-        """The arrays that the kernels read, as `packing.PostingLists`."""
-        from lexent.indexing.postings.packing import PostingLists
-
+        """The arrays that the kernels read, as `layout.PostingLists`."""
         return PostingLists(*(self.arrays[name] for name in PostingLists._fields))
+
+    @cached_property
+    def numpy_lists(self) -> NumpyLists:
+        """The same, read without kernels."""
+        return NumpyLists(self.lists)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the posting lists have no codes."""
+        return bool(self.arrays["records"].shape[1] == 1)
+
+    def compiled(self, chunk: int) -> bool:
+        """Whether all of a chunk is read by the kernels."""
+        start, stop = self.arrays["chunks"][chunk : chunk + 2, 2:].sum(axis=1).tolist()
+        return group(binary=self.is_binary).use((stop - start) * NUMPY_SECONDS_PER_ELEMENT)
 
     def add_df(self, df: NDArray[np.int64]) -> None:
         """Adds the document frequency of each latent."""
@@ -122,7 +137,7 @@ class Segment:
         parts = []
         for chunk, (start, stop) in enumerate(pairwise(self.arrays["chunks"][:, 0].tolist())):
             low, high = np.searchsorted(positions, (start, stop))
-            if high - low > MAX_PROBED_DOCUMENTS:
+            if high - low > MAX_PROBED_DOCUMENTS or (high > low and not self.compiled(chunk)):
                 keep = np.zeros(stop - start, np.bool_)
                 keep[positions[low:high] - start] = True
                 parts.append(self._unpack(chunk, keep))
@@ -131,12 +146,16 @@ class Segment:
         return Codes.concatenate(parts)
 
     def _unpack(self, chunk: int, keep: NDArray[np.bool_] | bool) -> Codes:
-        from lexent.indexing.postings import packing
-
         start, stop = self.arrays["chunks"][chunk : chunk + 2, 0].tolist()
         wanted = np.zeros(CHUNK_DOCUMENTS, np.bool_)
         wanted[: stop - start] = keep
-        ids, codes, offsets, outcome = packing.unpack_chunk(self.lists, chunk, wanted)
+        if self.compiled(chunk):
+            from lexent.indexing.postings import packing
+
+            ids, codes, offsets, outcome = packing.unpack_chunk(self.lists, chunk, wanted)
+        else:
+            ids, codes, offsets = self.numpy_lists.documents(chunk, wanted[: stop - start])
+            outcome = 0
         if outcome < 0 or (len(ids) and not 0 <= ids.min() <= ids.max() < self.size):
             raise damaged()
         doublings = self.doublings(start, stop)
@@ -190,8 +209,6 @@ class Tombstones:
     @staticmethod
     def of(segment: Segment, mask: NDArray[np.bool_], before: Tombstones | None = None) -> Tombstones:
         """Tombstones of a mask that includes the one before; only chunks with newly deleted documents are read."""
-        from lexent.topk import random_access
-
         newly_deleted = mask if before is None else mask & ~before.mask
         df = np.zeros(segment.size, np.int64)
         if before is not None:
@@ -199,7 +216,14 @@ class Tombstones:
         for chunk, (start, stop) in enumerate(pairwise(segment.arrays["chunks"][:, 0].tolist())):
             wanted = np.zeros(CHUNK_DOCUMENTS, np.bool_)
             wanted[: stop - start] = newly_deleted[start:stop]
-            if wanted.any() and random_access.count_latents(segment.lists, chunk, wanted, df) < 0:
+            if not wanted.any():
+                continue
+            if not segment.compiled(chunk):
+                segment.numpy_lists.count_latents(chunk, wanted, df)
+                continue
+            from lexent.topk import random_access
+
+            if random_access.count_latents(segment.lists, chunk, wanted, df) < 0:
                 raise damaged()
         known = np.flatnonzero(df)
         units = quantisation.length_units(segment.lengths[mask])
@@ -307,10 +331,9 @@ class Packer:
         (self._files or self._parts)[name].append(array.astype(self._types[name][0], copy=False))
 
     def _pack(self, waiting: list[Codes]) -> None:
-        from lexent.indexing.postings import binary_postings, packing
-
         codes = Codes.concatenate(waiting)
         n = len(codes)
+        packing = ways(len(codes.ids))
         counted = codes.codes if self.concepts is None else np.where(codes.ids < self.concepts, codes.codes, 0)
         sums, doublings = packing.document_sums(counted.astype(np.uint8), codes.offsets, self._values), codes.doublings
         if doublings is not None:
@@ -321,6 +344,8 @@ class Packer:
         shifts = quantisation.narrow_shifts(lengths, average, self._recipe, doublings=doublings)
         starts, documents, posting_codes = packing.invert(codes.ids, codes.codes, codes.offsets, self.size)
         if self._recipe.binary:
+            from lexent.indexing.postings import binary_postings
+
             packed = binary_postings.pack(starts, documents, n)
             if packed is None:  # more bytes than a record can address
                 for half in (codes.slice(0, n // 2), codes.slice(n // 2, n)):
@@ -344,14 +369,6 @@ class Packer:
         }
         for name, array in arrays.items():
             self._put(name, array)
-
-
-REMEDY = "check it with `lexent verify DIR`, and build it again: lexent index CORPUS --out DIR --overwrite"
-
-
-def damaged() -> ArtifactError:
-    """The error of a posting list that lies outside of its chunk."""
-    return ArtifactError(f"the index is damaged: a posting list lies outside its chunk; {REMEDY}")
 
 
 def repacked(segment: Segment, recipe: Recipe, *, concepts: int | None = None) -> Segment:

@@ -14,6 +14,7 @@ import numpy as np
 
 from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.sae.array_coding import above_in_array, strongest_in_array
+from lexent.sae.coding_kernels import KERNELS as FIRST_PASS
 from lexent.sae.config import ARCHITECTURES, SAEConfig, from_json, groups_of, to_json
 from lexent.sae.top_latents import top_latents
 from lexent.types import RowCodes, StateRows, States
@@ -30,6 +31,8 @@ ZERO_STATE_NORM = 1e-12
 """States up to this length count as 0."""
 FIRST_PASS_LATENTS = 4096
 """From this many latents on, the quantised first pass is faster on a CPU than the full product."""
+NUMPY_OPERATIONS_PER_S = 3e10
+"""What NumPy multiplies and adds a second on one thread, roughly."""
 _OPTIONAL = {"decoder": "W_dec", "scale": "W_enc_scale", "decoder_scale": "W_dec_scale", "query_gain": "query_gain"}
 """Arrays that not every autoencoder has, with the names of their tensors on disk."""
 
@@ -86,8 +89,8 @@ class SparseAutoencoder:
 
     @cached_property
     def encoder_rows(self) -> NDArray[np.float32]:
-        """float32[d_sae, d_in]."""
-        return _dense(self.stored_rows, self.scale)
+        """float32[d_sae, d_in], in the order of the file: one layout, so that products round alike before and after."""
+        return np.asfortranarray(_dense(self.stored_rows, self.scale))
 
     @cached_property
     def decoder_rows(self) -> NDArray[np.float32]:
@@ -98,7 +101,8 @@ class SparseAutoencoder:
         """float32[n, d_in]: the rows of some latents in the decoder, of length 1."""
         stored, scale = self._by_latent["decoder"], self._by_latent["decoder_scale"]
         if stored is None:
-            rows = _dense(self.stored_rows[latents], None if self.scale is None else self.scale[latents])
+            own = np.ascontiguousarray(self.stored_rows[latents])
+            rows = _dense(own, None if self.scale is None else self.scale[latents])
         else:
             rows = _dense(stored[latents], None if scale is None else scale[latents])
         if stored is None or scale is not None:
@@ -147,7 +151,9 @@ class SparseAutoencoder:
         # torch's 8-bit product is wrong for states of one column, which are of no use to anyone.
         many = self.config.d_sae >= FIRST_PASS_LATENTS and self.config.d_in > 1
         if isinstance(rows, np.ndarray):
-            return self._tiled_first_pass.encode(rows, k) if many else strongest_in_array(self, rows, k)
+            if many and FIRST_PASS.use(2 * len(rows) * self.stored_rows.size / NUMPY_OPERATIONS_PER_S):
+                return self._tiled_first_pass.encode(rows, k)
+            return strongest_in_array(self, rows, k)
         fast = rows.device.type == "cpu" and many
         return self._first_pass.encode(rows, k) if fast else _encode_plainly(self, rows, k)
 
@@ -173,7 +179,8 @@ class SparseAutoencoder:
         from lexent.sae.first_pass import FirstPass
 
         biases = {"b_enc": self.b_enc, "b_dec": self.b_dec}
-        return FirstPass(self.stored_rows, scale=self.scale, **biases, live=self.live, with_torch=with_torch)
+        rows = np.ascontiguousarray(self.stored_rows)
+        return FirstPass(rows, scale=self.scale, **biases, live=self.live, with_torch=with_torch)
 
     @cached_property
     def _buckets(self) -> list[SparseAutoencoder]:
@@ -295,7 +302,10 @@ def _stored(rows: NDArray[Any], live: NDArray[np.int64] | None, config: SAEConfi
 
 def _widened(tensors: dict[str, Any], live: NDArray[np.int64] | None, config: SAEConfig) -> NDArray[Any]:
     if live is None:
-        return np.ascontiguousarray(tensors["W_enc"].T)
+        rows_as_stored: NDArray[Any] = tensors[
+            "W_enc"
+        ].T  # not copied: to lay the rows out anew takes longer than a query
+        return rows_as_stored
     stored = tensors["W_live"]
     fits = live.ndim == 2 and len(live) == config.n_groups and stored.shape == (config.d_sae, live.shape[1])
     if not fits or int(live.max(initial=-1)) >= config.width:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,12 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent import cpu
 from lexent.errors import InputError
 from lexent.indexing.codes import Codes
 from lexent.indexing.postings import quantisation
-from lexent.indexing.segment import CHUNK_DOCUMENTS, Packer, Segment, Tombstones, damaged
+from lexent.indexing.postings.layout import CHUNK_DOCUMENTS, damaged
+from lexent.indexing.segment import Packer, Segment, Tombstones
 from lexent.indexing.statistics import Statistics
 from lexent.recipes import Recipe
+from lexent.topk.kernels import group
+from lexent.topk.numpy_scores import prepare_terms
 from lexent.types import SparseVectors
 from lexent.weighting import bm25
 
@@ -27,6 +30,8 @@ QUERIES_PER_TASK = 32
 """Queries of one task of the thread pool."""
 MAX_ALLOWED_TO_PROBE = 128
 """Where a filter allows at most this many documents of a segment, each is probed in every posting list."""
+NUMPY_SECONDS_PER_POSTING = 3e-8
+"""What NumPy takes to read a posting and to add it to a score, roughly."""
 NO_DOCUMENTS = np.empty(0, np.int64)
 
 Masks = Sequence[NDArray[np.bool_]]
@@ -61,7 +66,7 @@ def search_all(
             found.positions[row, : len(positions)], found.scores[row, : len(positions)] = positions, scores
 
     starts = range(0, n_queries if width else 0, per_task)
-    workers = min(len(starts), threads or os.cpu_count() or 1)
+    workers = min(len(starts), threads or cpu.threads())
     if workers > 1:
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(search_some, starts))
@@ -103,6 +108,7 @@ class DocumentScorer:
             _read_only(np.empty(0, np.bool_) if deleted is None else ~deleted.mask) for deleted in self.tombstones
         ]
         self._impacts: list[Any] = [None] * len(self.segments)
+        self._shifts: dict[int, NDArray[np.uint16]] = {}
         self._free_workspaces: deque[Any] = deque()
 
     @staticmethod
@@ -184,10 +190,12 @@ class DocumentScorer:
         """float32[len(ids)]: impacts of latents in one document, 0 for those that it lacks."""
         place = int(np.searchsorted(self.bases, position, side="right")) - 1
         segment, local = self.segments[place], position - int(self.bases[place])
-        codes = np.zeros(len(ids), np.uint8)
-        if self._topk.random_access.codes_of(ids.astype(np.uint32), segment.lists, local, codes) < 0:
+        codes, latents = np.zeros(len(ids), np.uint8), ids.astype(np.uint32)
+        if not self._compiled(ids):
+            codes = segment.numpy_lists.codes_of(latents, local)
+        elif self._topk.random_access.codes_of(latents, segment.lists, local, codes) < 0:
             raise damaged()
-        shift = int(self._impacts_of(place).shifts[local])
+        shift = int(self._shifts_of(place)[local])
         return np.where(codes > 0, self.curve[2 * codes.astype(np.int64) + shift], np.float32(0))
 
     def documents(self, positions: Sequence[int] | NDArray[np.int64]) -> SparseVectors:
@@ -202,16 +210,18 @@ class DocumentScorer:
             codes = segment.documents(local)
             if not self.recipe.words and segment.size > self.concepts:
                 codes = codes.divided(self.concepts)[0]
-            shifts = np.repeat(self._impacts_of(place).shifts[local].astype(np.int64), np.diff(codes.offsets))
+            shifts = np.repeat(self._shifts_of(place)[local].astype(np.int64), np.diff(codes.offsets))
             weights = self.curve[2 * codes.codes.astype(np.int64) + shifts]
             parts.append(SparseVectors(codes.ids, weights, codes.offsets, self.size))
         return SparseVectors.concatenate(parts, size=self.size).take(order)
 
     def df_within(self, ids: NDArray[np.int32], allowed: Masks) -> NDArray[np.int64]:
         """Document frequencies of some latents among the allowed documents."""
-        total = np.zeros(len(ids), np.int64)
+        total, latents, compiled = np.zeros(len(ids), np.int64), ids.astype(np.uint32), self._compiled(ids)
         for segment, mask in zip(self.segments, self._live_masks(allowed), strict=True):
-            if self._topk.random_access.count_within(ids.astype(np.uint32), segment.lists, mask, total) < 0:
+            if not compiled:
+                segment.numpy_lists.count_within(latents, mask, total)
+            elif self._topk.random_access.count_within(latents, segment.lists, mask, total) < 0:
                 raise damaged()
         return total
 
@@ -230,16 +240,24 @@ class DocumentScorer:
 
         return [both(mask, live) for mask, live in zip(allowed, self._live, strict=True)]
 
+    def _compiled(self, ids: NDArray[np.int32]) -> bool:
+        """Whether the lists of some latents are read by the kernels."""
+        known = ids[(ids >= 0) & (ids < len(self.df))]
+        return group(binary=self.recipe.binary).use(float(self.df[known].sum()) * NUMPY_SECONDS_PER_POSTING)
+
     @cached_property
     def _topk(self) -> Any:
         """The package of the kernels, imported on first use, since Numba is slow to import."""
         import lexent.topk.counting
         import lexent.topk.random_access
+        import lexent.topk.weighted
 
         return lexent.topk
 
     def _search_one(self, ids: NDArray[np.int32], weights: NDArray[np.float32], k: int, masks: Masks) -> Ranking:
         """The best documents of one query."""
+        if not self._compiled(ids):
+            return self._best_of_all(ids, weights, k, masks)
         weighted, counting = self._topk.weighted, self._topk.counting
         scale = quantisation.query_scale(weights, self._highest_impact)
         query = (ids, weights, scale)
@@ -259,11 +277,8 @@ class DocumentScorer:
                     outcome = weighted.top_k(
                         *query, segment.size, lists, self._impacts_of(place), *selected, base, *heap, state, workspace
                     )
-                if outcome == weighted.NEGATIVE_WEIGHT:  # no upper bound holds, so every document is scored
-                    totals, matched = self._score_all(ids, weights, masks)
-                    hits = np.flatnonzero(matched)
-                    order = hits[np.lexsort((hits, -totals[hits]))][:k]
-                    return order, totals[order]
+                if outcome == weighted.NEGATIVE_WEIGHT:  # no upper bound holds
+                    return self._best_of_all(ids, weights, k, masks)
                 if outcome < 0:
                     raise damaged()
         finally:
@@ -272,29 +287,47 @@ class DocumentScorer:
         self._topk.heap.sort_heap(scores, documents, count)
         return documents[:count], scores[:count] / scale
 
+    def _best_of_all(self, ids: NDArray[np.int32], weights: NDArray[np.float32], k: int, masks: Masks) -> Ranking:
+        """The best documents of one query, by the scores of all."""
+        totals, matched = self._score_all(ids, weights, masks)
+        hits = np.flatnonzero(matched)
+        order = hits[np.lexsort((hits, -totals[hits]))][:k]
+        return order, totals[order]
+
     def _score_all(
         self, ids: NDArray[np.int32], weights: NDArray[np.float32], masks: Masks
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         scale = quantisation.query_scale(weights, self._highest_impact)
-        latents, scaled, _ = self._topk.weighted.prepare_terms(ids, weights, scale, self.size)
+        latents, scaled = prepare_terms(ids, weights, scale, self.size)
+        compiled = self._compiled(ids)
         n = int(self.bases[-1])
         scores, matched = np.zeros(n, np.int32), np.zeros(n, np.bool_)
         for place, segment in enumerate(self.segments):
             part = slice(self.bases[place], self.bases[place + 1])
-            impacts, into = self._impacts_of(place), (scores[part], matched[part])
-            if self._topk.random_access.all_scores(latents, scaled, segment.lists, impacts, *into) < 0:
+            into = scores[part], matched[part]
+            if not compiled:
+                segment.numpy_lists.all_scores(latents, scaled, self.curve, self._shifts_of(place), *into)
+            elif (
+                self._topk.random_access.all_scores(latents, scaled, segment.lists, self._impacts_of(place), *into) < 0
+            ):
                 raise damaged()
             if len(masks[place]):
                 matched[part] &= masks[place]
         return np.where(matched, scores / scale, 0.0), matched
 
-    def _impacts_of(self, place: int) -> Any:
-        """A segment's `SegmentImpacts`, made when it is first searched."""
-        if self._impacts[place] is None:
+    def _shifts_of(self, place: int) -> NDArray[np.uint16]:
+        """uint16[n_documents]: the shifts of a segment's documents, made when it is first searched."""
+        if place not in self._shifts:
             segment = self.segments[place]
-            shifts = quantisation.shifts(
+            self._shifts[place] = quantisation.shifts(
                 segment.lengths, self.average_length, self.recipe, doublings=segment.doublings()
             )
+        return self._shifts[place]
+
+    def _impacts_of(self, place: int) -> Any:
+        """A segment's `SegmentImpacts`, made when the kernels first search it."""
+        if self._impacts[place] is None:
+            segment, shifts = self.segments[place], self._shifts_of(place)
             neutral, rises, lowest_shifts = quantisation.NEUTRAL_SHIFT, [], []
             bounds = pairwise(segment.arrays["chunks"][:, 0].tolist())
             for (start, stop), (average, b) in zip(bounds, segment.arrays["packed_with"], strict=True):

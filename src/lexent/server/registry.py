@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from lexent import kernel_groups
 from lexent.engine import Index
 from lexent.errors import InputError, LexentError, NotFoundError
 from lexent.indexing.manifest import Manifest
@@ -68,7 +69,7 @@ class IndexRegistry:
         return self._served[name]
 
     def open(self) -> None:
-        """Open and warm up all indexes: models are loaded and kernels compiled when this returns."""
+        """Open and warm up all indexes: models are loaded when this returns."""
         for name, path in self.paths.items():
             log.info("opening %s", name)
             manifest = Manifest.read(path)
@@ -78,6 +79,8 @@ class IndexRegistry:
             self._warm(served)
             self._served[name] = served
         self.ready = True
+        kinds = {served.searcher().recipe.binary for served in self.served()}
+        kernel_groups.prepare(weighted=False in kinds, binary=True in kinds)  # NumPy answers until they are ready
 
     def refresh(self) -> None:
         """Show what other processes committed. An error is logged once; the last good generation stays in use."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lexent.compiled import KernelGroup
 from lexent.errors import InputError, MismatchError
 from lexent.types import RowCodes, SparseVectors
 
@@ -16,14 +18,16 @@ if TYPE_CHECKING:
     from lexent.recipes import Pool, Recipe
 
 
+NUMPY_SECONDS_PER_ENTRY = 1.5e-7
+"""What NumPy takes for a code, roughly."""
+
+
 def pool(codes: RowCodes, *, size: int, how: Pool) -> SparseVectors:
     """One vector a text: each latent's sum, or its maximum, over the text's rows. Sums are made in float64."""
-    from lexent.weighting import kernels
-
     # The kernel indexes an array of `size` places by these ids, unchecked.
     if codes.ids.size and (int(codes.ids.min()) < 0 or int(codes.ids.max()) >= size):
         raise InputError(f"codes hold latents from {codes.ids.min()} to {codes.ids.max()}; allowed: 0 to {size - 1}")
-    ids, values, counts = kernels.pool(codes.ids, codes.values, codes.offsets, size, how == "max")
+    ids, values, counts = _ways(codes.ids.size).pool(codes.ids, codes.values, codes.offsets, size, how == "max")
     return SparseVectors(ids=ids, values=values, offsets=_offsets(counts), size=size)
 
 
@@ -33,11 +37,15 @@ def transform(vectors: SparseVectors, *, power: float, cap: int | None = None) -
     counts = np.diff(vectors.offsets)
     if cap is None or not len(counts) or int(counts.max()) <= cap:
         return replace(vectors, values=values)
-    from lexent.weighting import kernels
-
-    kept = kernels.strongest(values, vectors.offsets, cap)
+    kept = strongest(values, vectors.offsets, cap)
     offsets = _offsets(np.minimum(counts, cap))
     return SparseVectors(vectors.ids[kept], values[kept], offsets, vectors.size)
+
+
+def strongest(values: NDArray[np.float32], offsets: NDArray[np.int64], cap: int) -> NDArray[np.int64]:
+    """The entries to keep, ascending: of each vector the `cap` of largest value, earlier entries first among equals."""
+    kept: NDArray[np.int64] = _ways(len(values)).strongest(values, offsets, cap)
+    return kept
 
 
 def as_query(
@@ -90,6 +98,35 @@ def _positive(vectors: SparseVectors) -> SparseVectors:
     owner = np.repeat(np.arange(len(vectors)), np.diff(vectors.offsets))
     counts = np.bincount(owner[kept], minlength=len(vectors))
     return SparseVectors(vectors.ids[kept], vectors.values[kept], _offsets(counts), vectors.size)
+
+
+def _ways(entries: int) -> Any:
+    """The kernels, or their twins in NumPy."""
+    if KERNELS.use(entries * NUMPY_SECONDS_PER_ENTRY):
+        from lexent.weighting import kernels
+
+        return kernels
+    from lexent.weighting import numpy_pooling
+
+    return numpy_pooling
+
+
+def _exercise() -> None:
+    from lexent.weighting import kernels
+
+    ids, values = np.array([[1, 2], [1, 0]], np.int32), np.ones((2, 2), np.float32)
+    offsets = np.array([0, 2], np.int64)
+    kernels.pool(ids, values, offsets, 3, False)
+    kernels.strongest(values.ravel(), np.array([0, 4], np.int64), 2)
+
+
+def _entries() -> Sequence[Any]:
+    from lexent.weighting import kernels
+
+    return kernels.pool, kernels.strongest
+
+
+KERNELS = KernelGroup("pooling", __name__, compile_s=5, exercise=_exercise, entries=_entries)
 
 
 def _powered(values: NDArray[np.float32], power: float) -> NDArray[np.float32]:
