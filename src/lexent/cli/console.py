@@ -40,7 +40,7 @@ class Output:
             make = getattr(self.data, "to_json", self.data)
             show_json(make() if callable(make) else make)
         else:
-            show(*self.lines)
+            show_each(self.lines)
             for note in self.notes:
                 say(note)
             say_next(*self.next)
@@ -71,6 +71,11 @@ def _console(*, stderr: bool) -> Console:
 
 def show(*lines: Line) -> None:
     """Lines of data, for people."""
+    show_each(lines)
+
+
+def show_each(lines: Iterable[Line]) -> None:
+    """Lines of data, each as soon as it is made."""
     console = stdout()
     for line in lines:
         console.print(line)

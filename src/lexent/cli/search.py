@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_HIGHLIGHTED_HITS = 20
 """Hits whose words are marked: each is encoded again, which takes some milliseconds."""
+HITS_AT_A_TIME = 2
+"""Hits that are encoded together. The first are shown while the others are encoded."""
 FAST = settings_group(
     "search/modes.py",
     "Fast",
@@ -109,7 +112,9 @@ def _lines(found: Results, *, full: bool, filtered: bool, bounded: bool) -> Iter
     from lexent.cli import views
     from lexent.explain.highlight import highlights
 
-    words = highlights(found.hits[:MAX_HIGHLIGHTED_HITS])
+    hits = found.hits[:MAX_HIGHLIGHTED_HITS]
+    starts = range(0, len(hits), HITS_AT_A_TIME)
+    words = chain.from_iterable(highlights(hits[start : start + HITS_AT_A_TIME]) for start in starts)
     yield from views.results(found, words=words, full=full, filtered=filtered, bounded=bounded)
 
 

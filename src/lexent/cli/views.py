@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -38,7 +38,7 @@ MARGIN = "      "
 def results(
     found: Results,
     *,
-    words: Sequence[tuple[TokenShare, ...]],
+    words: Iterable[tuple[TokenShare, ...]],
     full: bool,
     filtered: bool = False,
     bounded: bool = False,
@@ -47,6 +47,7 @@ def results(
 
     bounded: hits below a least score or strength were left out.
     """
+    words = iter(words)
     yield Text.assemble(("query  ", "dim"), (found.query, "bold"))
     if full:
         yield from query_groups(found.groups)
@@ -57,9 +58,9 @@ def results(
     if not found.hits:
         least = Text("no document reaches the least score or strength", style="dim")
         yield least if bounded else _nothing("a concept", filtered=filtered)
-    for place, hit in enumerate(found.hits):
+    for hit in found.hits:
         yield Text()
-        yield from _hit(hit, words[place] if place < len(words) else (), full=full)
+        yield from _hit(hit, next(words, ()), full=full)
 
 
 def _hit(hit: Hit, words: tuple[TokenShare, ...], *, full: bool) -> Iterator[Text]:

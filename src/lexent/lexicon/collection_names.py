@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lexent.errors import ArtifactError
 from lexent.lexicon.concept_words import ConceptWords
-from lexent.lexicon.concepts import DOCUMENTS, SEPARATOR, Concepts, Evidence
+from lexent.lexicon.concepts import DOCUMENTS, SEPARATOR, Concept, Concepts, Evidence, MadeConcepts
 from lexent.lexicon.forms import form_of
 from lexent.lexicon.lexicon import Lexicon
 from lexent.lexicon.names import Word, distinct, grouped, leading_words, merged_word, shortened
@@ -122,13 +122,16 @@ class CollectionNames:
         """The lexicon with these names; its codes, and so its hash, stay as they are."""
         if self.lexicon != lexicon.hash or len(self.words.offsets) != lexicon.size + 1:
             return lexicon
-        concepts = list(lexicon.concepts)
-        for concept, (label, form) in self.labels.items():
-            if 0 <= concept < len(concepts):
-                own = concepts[concept]
-                if not own.source and (label != own.label or form != own.form):  # a language model's name stays
-                    concepts[concept] = replace(own, label=label, form=form, source=DOCUMENTS, plain=own.label)
-        named = Concepts(concepts, former=self.former, here=self.words.of)
+        before, labels = lexicon.concepts, self.labels
+
+        def named_here(concept: int) -> Concept:
+            own = before[concept]
+            label, form = labels.get(concept, (own.label, own.form))
+            if own.source or (label, form) == (own.label, own.form):  # a language model's name stays
+                return own
+            return replace(own, label=label, form=form, source=DOCUMENTS, plain=own.label)
+
+        named = Concepts(MadeConcepts(len(before), named_here), former=self.former, here=self.words.of)
         named.options = lexicon.concepts.options
         return lexicon.renamed(named)
 

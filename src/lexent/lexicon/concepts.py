@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import operator
 import re
 import shlex
 import zlib
@@ -57,6 +58,35 @@ class Concept:
         return tuple(self.label.split(SEPARATOR))
 
 
+class MadeConcepts(Sequence[Concept]):
+    """Concepts that are made when they are asked for: a search needs some hundred of tens of thousands."""
+
+    def __init__(self, size: int, make: Callable[[int], Concept]) -> None:
+        self._size, self._make = size, make
+        self._made: dict[int, Concept] = {}
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, place: int) -> Concept: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Concept]: ...
+
+    def __getitem__(self, place: int | slice) -> Concept | list[Concept]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(self._size))]
+        place = operator.index(place)
+        place += self._size if place < 0 else 0
+        if not 0 <= place < self._size:
+            raise IndexError(f"concept {place} of {self._size}")
+        found = self._made.get(place)
+        if found is None:
+            found = self._made[place] = self._make(place)
+        return found
+
+
 class Concepts(Sequence[Concept]):
     """The concepts of a lexicon, by latent number, and by name."""
 
@@ -71,7 +101,7 @@ class Concepts(Sequence[Concept]):
         here: Callable[[int], Evidence] | None = None,
     ) -> None:
         """former: labels that concepts had before, which still find them. here: words of an index that raise them."""
-        self._all = list(concepts)
+        self._all = concepts if isinstance(concepts, MadeConcepts) else list(concepts)
         self.former = dict(former or {})
         self._here = here
 
@@ -206,20 +236,28 @@ class Concepts(Sequence[Concept]):
         path = folder / FILE
         if not path.exists():
             return Concepts([Concept(latent, f"concept {latent}") for latent in range(size)])
+        damaged = f"the names in {path} are damaged"
         try:
             table = json.loads(gzip.decompress(path.read_bytes()))
-            table["examples"] = [tuple(examples) for examples in table.get("examples", [()] * size)]
-            if "raised_by" in table:
-                table["raised_by"] = [
-                    tuple((str(word), float(share)) for word, share in row) for row in table["raised_by"]
-                ]
-            rows = zip(*table.values(), strict=True)
-            concepts = [Concept(latent, **dict(zip(table, row, strict=True))) for latent, row in enumerate(rows)]
+            table.setdefault("examples", [()] * size)
+            named = {len(column) for column in table.values()}
         except (OSError, EOFError, zlib.error, ValueError, TypeError, AttributeError) as error:
-            raise ArtifactError(f"the names in {path} are damaged: {error}") from error
-        if len(concepts) != size:
-            raise ArtifactError(f"{path} names {len(concepts)} concepts and the lexicon has {size}")
-        return Concepts(concepts)
+            raise ArtifactError(f"{damaged}: {error}") from error
+        if len(named) > 1 or set(table) - set(Concept.__dataclass_fields__):
+            raise ArtifactError(f"{damaged}: its columns are {', '.join(map(str, table))}, of {named} rows")
+        if named != {size}:
+            raise ArtifactError(f"{path} names {named.pop()} concepts and the lexicon has {size}")
+
+        def concept(latent: int) -> Concept:
+            try:
+                row = {name: column[latent] for name, column in table.items()}
+                row["examples"] = tuple(row["examples"])
+                row["raised_by"] = tuple((str(word), float(share)) for word, share in row.get("raised_by", ()))
+                return Concept(latent, **row)
+            except (ValueError, TypeError) as error:
+                raise ArtifactError(f"{damaged}: {error}") from error
+
+        return Concepts(MadeConcepts(size, concept))
 
 
 def _likeness(text: str, label: str) -> float:

@@ -192,12 +192,16 @@ class Searcher:
     def _top_passages(self, queries: Sequence[Query], k: int, *, allowed: Masks | None, mode: Mode) -> TopDocuments:
         if self.maxsim is not None:
             return self.maxsim.top(queries, k, allowed=allowed, mode=mode)
-        if fast_of(mode, self.recipe) is not None:
+        self._check_mode(mode)
+        return self.document_scorer.top_weighted(self._vectors(queries), k, allowed=allowed)
+
+    def _check_mode(self, mode: Mode) -> None:
+        """Refuses the fast mode where there is none; before models are loaded."""
+        if fast_of(mode, self.recipe) is not None and self.maxsim is None:
             raise InputError(
                 f'the recipe "{self.recipe.name}" has no fast mode: its search is exact and quick; '
                 "fast is for recipes that match tokens, such as ssr"
             )
-        return self.document_scorer.top_weighted(self._vectors(queries), k, allowed=allowed)
 
     def scores(self, query: Query) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Scores of all documents, and which of them are hits. Deleted documents are no hits."""
@@ -248,6 +252,7 @@ class Searcher:
         arguments.whole("k", k, least=1)
         least = Least.of(min_score, min_strength)
         arguments.choice("unit", unit, get_args(Unit))
+        self._check_mode(mode)
         prepared = self.prepared(queries, steer=steer, where=where, idf_of_subset=idf_of_subset, learning=learning)
         found = self.top(prepared.queries, k, allowed=prepared.allowed, mode=mode, unit=unit)
         return [
@@ -280,17 +285,17 @@ class Searcher:
         arguments.flag("idf_of_subset", idf_of_subset)
         if where is not None and not isinstance(where, Filter):
             arguments.mapping("filter", where, allowed=f"a mapping of fields, such as {EXAMPLE}")
-        rows = self._token_rows(queries, steer) if self.recipe.match == "maxsim" else None
-        if rows is None:
-            vectors = self._represent(queries, steer)
-        elif learning is not None:
+        if learning is not None and self.recipe.match == "maxsim":
             raise InputError(
                 f'the recipe "{self.recipe.name}" matches tokens, and feedback adds concepts of whole documents; '
                 "search without feedback, or an index of another recipe, for example latent-terms"
             )
+        allowed = None if not where else self.reader.matching(Filter.of(where))
+        rows = self._token_rows(queries, steer) if self.recipe.match == "maxsim" else None
+        if rows is None:
+            vectors = self._represent(queries, steer)
         else:
             vectors = SparseVectors.concatenate([one.merged() for one in rows], size=self.document_scorer.size)
-        allowed = None if not where else self.reader.matching(Filter.of(where))
         factors = self.document_scorer.factors
         if allowed is not None and idf_of_subset:
             ids = np.unique(vectors.ids) if learning is None else np.arange(self.document_scorer.size, dtype=np.int32)
