@@ -172,7 +172,7 @@ def check_codes(sae: SparseAutoencoder, states: torch.Tensor, k: int) -> int:
 @pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2-ssr", "all-MiniLM-L6-v2-uhd"])
 def test_shipped_lexicons_code_real_states_as_in_float32(name: str, product: str) -> None:
     sae = SparseAutoencoder.load(shipped()[name])
-    encoder = load_encoder(name if name.endswith("uhd") else encoders.DEFAULT, device="cpu")
+    encoder = load_encoder(name if name.endswith("uhd") else encoders.DEFAULT, device="cpu", engine="torch")
     states = encoders.encode(encoder, TEXTS, kind="document").values.float()
     if sae.config.unit_states:
         states = states / states.norm(dim=1, keepdim=True)

