@@ -36,6 +36,7 @@ class Mutant:
 KERNELS, BINARY = ("tests/test_kernels.py",), ("tests/test_binary.py",)
 MAXSIM = ("tests/test_maxsim.py", "tests/test_maxsim_search.py")
 PASSAGES = ("tests/test_passages.py",)
+START = ("tests/test_start.py",)
 MUTANTS = (
     Mutant(
         "bound pruning: threshold too high",
@@ -176,6 +177,34 @@ MUTANTS = (
         "workspace.bounds[document] *= np.int32(live[first + document])",
         "workspace.bounds[document] *= np.int32(1)",
         MAXSIM,
+    ),
+    Mutant(
+        "NumPy: contributions rounded",
+        "topk/numpy_scores.py",
+        "contributions = np.trunc(impacts * weight)",
+        "contributions = np.rint(impacts * weight)",
+        START,
+    ),
+    Mutant(
+        "NumPy: skip pointers in other places",
+        "indexing/postings/numpy_packing.py",
+        "marked = within % SKIP_INTERVAL == 0",
+        "marked = within % SKIP_INTERVAL == 1",
+        START,
+    ),
+    Mutant(
+        "NumPy: one entry too many",
+        "weighting/numpy_pooling.py",
+        "return np.sort(order[ranks < cap])",
+        "return np.sort(order[ranks <= cap])",
+        START,
+    ),
+    Mutant(
+        "NumPy: the wrong block of latents",
+        "sae/array_coding.py",
+        "least = np.partition(tops, blocks - k, axis=1)[:, blocks - k]",
+        "least = np.partition(tops, blocks - k, axis=1)[:, blocks - k] * 1.2",
+        START,
     ),
     Mutant(
         "coding: margin of the quantised first pass too small",
