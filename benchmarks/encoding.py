@@ -43,6 +43,7 @@ def measured(engine: str, texts: list[str], *, threads: int) -> dict[str, float]
     """One process. Compiled kernels are in the cache from the second on."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
     environment = {**os.environ, **dict.fromkeys(names, str(threads)), "HF_HUB_OFFLINE": "1"}
+    environment |= {"LEXENT_KERNELS": "compiled"}
     code = CODE.format(engine=engine, query=QUERY, queries=QUERIES)
     done = subprocess.run(
         [sys.executable, "-c", code], input=json.dumps(texts), capture_output=True, text=True, check=True,
