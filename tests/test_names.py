@@ -156,7 +156,7 @@ def named(
         latent_words=shares(fires_on, words),
         latent_pieces=shares(parts, names),
         contexts=contexts,
-        strengths=np.ones(contexts.shape[:2], np.float32),
+        quotes=contexts,
     )
     return name_all(statistics, texts, {text: np.array(found) for text, found in spans.items()})
 

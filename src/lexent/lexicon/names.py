@@ -317,10 +317,9 @@ def _category(evidence: WordEvidence) -> Category:
 
 
 def _examples(statistics: Statistics, latent: int, texts: Sequence[str], spans: Spans) -> tuple[str, ...]:
-    """A strong, a middling and a weak context."""
-    places = [tuple(map(int, place)) for place in statistics.contexts[latent] if place[0] >= 0]
-    order = np.argsort(-statistics.strengths[latent][: len(places)], kind="stable")
-    chosen = list(dict.fromkeys(int(order[at]) for at in (0, len(order) // 2, len(order) - 1))) if places else []
+    """A strong, a middling and a weak context that may be quoted."""
+    places = [tuple(map(int, place)) for place in statistics.quotes[latent] if place[0] >= 0]
+    chosen = list(dict.fromkeys((0, len(places) // 2, len(places) - 1))) if places else []
     return tuple(_snippet(texts[text], *spans[text][token].tolist()) for text, token in (places[at] for at in chosen))
 
 

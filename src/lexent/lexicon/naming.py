@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,18 +35,20 @@ def named_lexicon(
     info: LexiconInfo,
     whole: SparseAutoencoder | None = None,
     whole_texts: Sequence[str] | None = None,
+    quotable: Container[str] | None = None,
     progress: Progress = None,
 ) -> Lexicon:
     """Name the latents by what they fire on in the texts; latents that never fire are dropped.
 
     Winners are named by the words that they win for, and none is dropped: they stand in buckets and groups. whole: a
     second autoencoder, for the vectors of whole texts; whole_texts: what it is named on, where not the same.
-    progress counts the texts of both.
+    quotable: the texts that examples of concepts may be quoted from; all where not given. progress counts the texts of
+    both.
     """
     if info.level == "pooled":
-        concepts = name_topics(texts, encoder=encoder, sae=sae, progress=progress)
+        concepts = name_topics(texts, encoder=encoder, sae=sae, quotable=quotable, progress=progress)
     else:
-        statistics = collect(texts, encoder=encoder, sae=sae, progress=progress)
+        statistics = collect(texts, encoder=encoder, sae=sae, quotable=quotable, progress=progress)
         concepts = name_all(statistics, texts, _spans(statistics, texts, encoder))
     if sae.config.architecture == "winners":
         labelled = [replace(concept, label=concept.label or f"concept {concept.id}") for concept in concepts]
@@ -54,7 +56,9 @@ def named_lexicon(
     sae, named = _alive(sae, concepts)
     if whole is None:
         return Lexicon(sae, Concepts(named), info)
-    found = name_topics(texts if whole_texts is None else whole_texts, encoder=encoder, sae=whole, progress=progress)
+    if whole_texts is None:
+        whole_texts = texts
+    found = name_topics(whole_texts, encoder=encoder, sae=whole, quotable=quotable, progress=progress)
     whole, topics = _alive(whole, found)
     about = [replace(topic, id=len(named) + topic.id, label=ABOUT + topic.label) for topic in topics]
     return Lexicon(sae, Concepts([*named, *about]), info, whole=whole)
@@ -69,7 +73,7 @@ def _alive(sae: SparseAutoencoder, concepts: Sequence[Concept]) -> tuple[SparseA
 
 
 def _spans(statistics: Statistics, texts: Sequence[str], encoder: Encoder) -> Spans:
-    wanted = np.unique(statistics.contexts[:, :, 0])
+    wanted = np.unique(np.concatenate([found[:, :, 0].ravel() for found in (statistics.contexts, statistics.quotes)]))
     wanted = wanted[wanted >= 0].tolist()
     spans: dict[int, NDArray[np.int64]] = {}
     for start in range(0, len(wanted), TEXTS_PER_CHUNK):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,7 +50,7 @@ class Statistics:
     latent_words: Shares
     latent_pieces: Shares
     contexts: NDArray[np.int64]  # [m, n, 2], text and token position, -1 where there were fewer
-    strengths: NDArray[np.float32]  # [m, n], activation there
+    quotes: NDArray[np.int64]  # [m, n', 2], such places in texts that may be quoted, strongest first
 
 
 def collect(
@@ -60,13 +60,18 @@ def collect(
     sae: SparseAutoencoder,
     contexts: int = 24,
     seed: int = 0,
+    quotable: Container[str] | None = None,
     progress: Progress = None,
 ) -> Statistics:
-    """One pass over the texts. Contexts are drawn in proportion to activation, so weak ones are seen too."""
+    """One pass over the texts. Contexts are drawn in proportion to activation, so weak ones are seen too.
+
+    quotable: the texts that may be quoted; all where not given.
+    """
     m = sae.config.d_sae
     words, pieces = dict[str, int](), dict[str, int]()
     word_sums, piece_sums = _Sums(), _Sums()
     sample = _Sample(m, contexts, seed)
+    quotes = sample if quotable is None else _Sample(m, contexts, seed)
     frequency = np.zeros(m, np.int64)
     word_tokens: list[NDArray[np.int64]] = []
     for start in range(0, len(texts), TEXTS_PER_CHUNK):
@@ -74,10 +79,15 @@ def collect(
         tokens = encoder.tokenize(part, kind="document")
         of_word = [_numbered(words_of(text, found), words) for text, found in zip(part, tokens, strict=True)]
         of_piece = [_numbered(found.strings, pieces) for found in tokens]
+        quoted = torch.tensor([quotable is None or found in quotable for found in part])
         word_tokens.append(np.bincount(np.concatenate([*of_word, np.empty(0, np.int64)])))
         for rows, states in encoder.batches(part, kind="document"):
             row, text, place, latent, value = map(torch.from_numpy, active(sae.encode(states), rows))
-            sample.add(latent, value, (start + text) * 65_536 + place)
+            where = (start + text) * 65_536 + place
+            sample.add(latent, value, where)
+            if quotes is not sample:
+                may = quoted[text]
+                quotes.add(latent[may], value[may], where[may])
             frequency += np.bincount((torch.unique(latent + m * text) % m).numpy(), minlength=m)
             for sums, numbers in ((word_sums, of_word), (piece_sums, of_piece)):
                 sums.add(latent, torch.from_numpy(np.concatenate([numbers[at] for at in rows]))[row], value)
@@ -86,7 +96,6 @@ def collect(
     rate = np.zeros(len(words))
     for counts in word_tokens:
         rate[: len(counts)] += counts
-    found = sample.where.numpy()
     return Statistics(
         frequency=(frequency / max(1, len(texts))).astype(np.float32),
         words=list(words),
@@ -94,8 +103,10 @@ def collect(
         pieces=list(pieces),
         latent_words=word_sums.result(m, most=64),
         latent_pieces=piece_sums.result(m, most=8),
-        contexts=np.where(found[:, :, None] < 0, -1, np.stack([found // 65_536, found % 65_536], axis=2)),
-        strengths=sample.values.numpy(),
+        contexts=sample.places(),
+        quotes=np.take_along_axis(
+            quotes.places(), np.argsort(-quotes.values.numpy(), axis=1, kind="stable")[:, :, None], axis=1
+        ),
     )
 
 
@@ -150,6 +161,11 @@ class _Sample:
         self.where = torch.full((m, n), -1, dtype=torch.long)
         self.values = torch.zeros(m, n)
         self.generator = torch.Generator().manual_seed(seed)
+
+    def places(self) -> NDArray[np.int64]:
+        """int64[m, n, 2]: text and position, -1 where there were fewer."""
+        found = self.where.numpy()
+        return np.where(found[:, :, None] < 0, -1, np.stack([found // 65_536, found % 65_536], axis=2))
 
     def add(self, latent: torch.Tensor, value: torch.Tensor, where: torch.Tensor) -> None:
         draw = torch.rand(len(value), generator=self.generator).clamp_min(1e-30)

@@ -7,7 +7,7 @@ since a weak activation is often about something else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,9 +41,17 @@ QUANTILES = (0.0, 0.2, 0.5)
 
 
 def name_topics(
-    texts: Sequence[str], *, encoder: Encoder, sae: SparseAutoencoder, progress: Progress = None
+    texts: Sequence[str],
+    *,
+    encoder: Encoder,
+    sae: SparseAutoencoder,
+    quotable: Container[str] | None = None,
+    progress: Progress = None,
 ) -> list[Concept]:
-    """A concept for each latent; those that fire on no text, or on too few, get the label "" and must be dropped."""
+    """A concept for each latent; those that fire on no text, or on too few, get the label "" and must be dropped.
+
+    quotable: the texts that examples may be quoted from; all where not given.
+    """
     from scipy.sparse import csr_matrix
 
     n_latents = sae.config.d_sae
@@ -63,7 +71,8 @@ def name_topics(
     for latent, count in enumerate(active.counts):
         labels[latent] = "" if count < least else labels[latent] or f"concept {latent}"
     frequency = [round(float(count / max(1, len(texts))), 6) for count in active.counts]
-    examples = [_examples(active, latent, texts, best) for latent, best in enumerate(found)]
+    quoted = np.array([quotable is None or text in quotable for text in texts], bool)
+    examples = [_examples(active, latent, texts, best, quoted) for latent, best in enumerate(found)]
     rows = zip(labels, map(_category, found), frequency, examples, strict=True)
     return [Concept(latent, *row, raised_by=strongest(found[latent])) for latent, row in enumerate(rows)]
 
@@ -114,10 +123,13 @@ def _category(words: list[Word]) -> Category:
     return "lexical" if top >= 0.5 else "narrow" if top >= 0.2 else "broad"
 
 
-def _examples(active: Activations, latent: int, texts: Sequence[str], words: list[Word]) -> tuple[str, ...]:
-    """Texts of strong, middling and weak activation, each cut to where the latent's words stand."""
+def _examples(
+    active: Activations, latent: int, texts: Sequence[str], words: list[Word], quoted: NDArray[np.bool_]
+) -> tuple[str, ...]:
+    """Quotable texts of strong, middling and weak activation, each cut to where the latent's words stand."""
     own = active.of(latent)
     order = active.texts[own][np.argsort(-active.peaks[own], kind="stable")]
+    order = order[quoted[order]]
     places = dict.fromkeys(int(share * (len(order) - 1)) for share in QUANTILES) if len(order) else {}
     return tuple(_snippet(texts[order[place]], {word.text for word in words[:8]}) for place in places)
 

@@ -27,8 +27,8 @@ BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+")
 MAX_DOMAIN_SHARE = 0.2
 """No domain has more than this share of the states of a balanced pass."""
 CHARS_PER_TOKEN = 4.0
-"""About as many in English; used to guess how much memory states take."""
-KEPT_MEMORY_SHARE = 0.6
+"""About as many in English, or more; used to guess how much memory states take."""
+KEPT_MEMORY_SHARE = 0.65
 """States are kept where they are expected to take at most this share of the GPU's free memory."""
 
 
@@ -171,11 +171,14 @@ def fits_on_gpu(texts: Sequence[str], encoder: Encoder, *, level: Level) -> bool
     """Whether the encoder is on a GPU whose free memory can hold the states of all texts."""
     import torch
 
+    from lexent.encoders.sentence import half_precision
+
     device = getattr(encoder, "device", None)
-    if getattr(device, "type", "") != "cuda":
+    if not isinstance(device, torch.device) or device.type != "cuda":
         return False
     rows = sum(len(text) for text in texts) / CHARS_PER_TOKEN if level == "tokens" else len(texts)
-    return rows * encoder.dim * 4 < KEPT_MEMORY_SHARE * torch.cuda.mem_get_info(device)[0]
+    half = half_precision(device) is not None  # how the encoder works there, and its states are kept
+    return rows * encoder.dim * (2 if half else 4) < KEPT_MEMORY_SHARE * torch.cuda.mem_get_info(device)[0]
 
 
 def text_digest(texts: Sequence[str]) -> str:

@@ -51,6 +51,9 @@ class Run:
     """Learn from up to this many sentences of each text, too."""
     balance: float | None = None
     """Draw each of several TEXTS by this power of its size, none of them more than a fifth: 0 alike, 1 as they are."""
+    quote: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
+    """Quote examples of concepts from these of TEXTS only, because of their licences. Can be given several times.
+    [default: from all]"""
     level: Level | None = None
     """Learn from a state per token, or one per text. [default: tokens]"""
     sample: int | None = None
@@ -92,13 +95,19 @@ def train(
             raise InputError(f"--recipe {recipe} reads {chosen.level} states; leave --level {level} out")
         level = chosen.level
     begin = perf_counter()
+    unknown = [path for path in run.quote or () if path not in texts]
+    if unknown:
+        raise InputError(f"--quote {unknown[0]} is none of TEXTS; give one of them as it is written there")
     held, domains = texts_by_domain(texts, reading, sample=run.sample)
+    may_quote = {texts.index(path) for path in run.quote or ()}
+    quotable = {text for text, domain in zip(held, domains, strict=True) if domain in may_quote} if may_quote else None
     try:
         with Meter("") as meter:
             given: dict[str, Any] = {
                 "out": out,
                 "bits": run.bits,
                 "overwrite": run.overwrite,
+                "quotable": quotable,
                 "progress": lambda stage, done, detail: meter.update(stage, done, 1.0, detail),
             }
             if with_ssr or with_uhd:

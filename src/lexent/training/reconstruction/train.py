@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import asdict, replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -23,8 +23,12 @@ from lexent.training.stream import BETWEEN_SENTENCES, StateStream, balanced, fit
 from lexent.types import Level
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from lexent.training.reconstruction.trainer import TrainConfig, Trainer
 
+MAX_NAMING_TEXTS = 100_000
+"""Latents are named on so many of the texts at most."""
 Report = Callable[[str, float, str], None]
 """Called with the stage, the share of it that is done, and a few words."""
 
@@ -40,6 +44,7 @@ def train(
     sentences: int = 4,
     balance: float = 1.0,
     domains: Sequence[str | int] | None = None,
+    quotable: Container[str] | None = None,
     bits: Literal[8, 32] = 32,
     name: str | None = None,
     overwrite: bool = False,
@@ -53,7 +58,7 @@ def train(
     sentences: up to this many of each text are learned from beside it, as texts of their own, so that short texts such
     as queries are known as well. balance: below 1, domains of text are drawn by this power of their size, 0 alike, and
     none makes up more than a fifth of the states. Each file that is given is a domain; domains: that of each text, for
-    strings.
+    strings. quotable: the texts that examples of concepts may be quoted from; all where not given.
     bits=8 stores the matrices in 8 bits, a quarter of the size.
     config: how; where it is not given, what suits the level. batchtopk holds some texts back, to set its threshold on.
     """
@@ -93,7 +98,9 @@ def train(
     held_out = with_sentences(kept_back, sentences, seed=config.seed)
     trainer = Trainer(stream, config, folder=training_folder(out), held_out=held_out)
     # A pooled state is of its whole text, so that short texts say best what its latents are about.
-    named_on = list(dict.fromkeys(lessons if level == "pooled" else held))
+    named_on = naming_texts(lessons if level == "pooled" else lessons[: len(learned)], weights, seed=config.seed)
+    if quotable is not None:
+        quotable = {lessons[place] for place, source in enumerate(sources) if lessons[source] in quotable}
     sae = trainer.run(bits=bits, progress=reporter(progress, "train"))
     warn_of_dead_latents(trainer, passes=passes)
     last = trainer.latest
@@ -110,8 +117,21 @@ def train(
     }
     info = LexiconInfo(name or out.name, model.id, model.fingerprint, level, facts)
     counter = naming_counter(progress, len(named_on))
-    lexicon = named_lexicon(sae, named_on, encoder=model, info=info, progress=counter)
+    strongest = sae if config.nested_k is None else sae.configured(k=config.nested_k)
+    lexicon = named_lexicon(strongest, named_on, encoder=model, info=info, quotable=quotable, progress=counter)
+    lexicon = replace(lexicon, sae=lexicon.sae.configured(k=sae.config.k))
     return saved(lexicon, out, overwrite=overwrite)
+
+
+def naming_texts(texts: Sequence[str], weights: NDArray[np.float64] | None = None, *, seed: int = 0) -> list[str]:
+    """The different texts, or as many as latents are named on, drawn by weights where they are given."""
+    unique = {text: place for place, text in enumerate(texts) if text.strip()}
+    if len(unique) <= MAX_NAMING_TEXTS:
+        return list(unique)
+    places = np.array(list(unique.values()))
+    shares = None if weights is None else weights[places] / weights[places].sum()
+    drawn = np.random.default_rng(seed).choice(len(places), MAX_NAMING_TEXTS, replace=False, p=shares)
+    return [texts[place] for place in places[np.sort(drawn)]]
 
 
 def reporter(progress: Report | None, stage: str, *, part: int = 0, parts: int = 1) -> Callable[[Any], None] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,10 +19,11 @@ from lexent.training.pairs import Pairs
 from lexent.training.reconstruction.train import (
     Report,
     naming_counter,
+    naming_texts,
     reporter,
     saved,
     training_folder,
-    with_sentences,
+    with_sources,
 )
 from lexent.training.reconstruction.trainer import TrainConfig, Trainer
 from lexent.training.ssr.config import RetrievalConfig
@@ -40,6 +41,7 @@ def train_ssr(
     config: RetrievalConfig | None = None,
     start: Lexicon | None = None,
     sentences: int = 4,
+    quotable: Container[str] | None = None,
     bits: Literal[8, 32] = 32,
     name: str | None = None,
     overwrite: bool = False,
@@ -49,7 +51,8 @@ def train_ssr(
 
     First its autoencoders learn to rebuild the states of the texts, then to tell a query's documents from others. A run
     that is stopped goes on from its last checkpoint, in the folder `out` + ".training", when the same call is made
-    again. start: a lexicon of the encoder to begin with, in place of the passes over texts. An encoder that is trained
+    again. start: a lexicon of the encoder to begin with, in place of the passes over texts. quotable: the texts that
+    examples of concepts may be quoted from; all where not given. An encoder that is trained
     too is saved as a sentence-transformers model in the folder `out` + "-encoder".
     """
     out, config = Path(out), config or RetrievalConfig()
@@ -63,7 +66,7 @@ def train_ssr(
     model = load_encoder(encoder, engine="torch")
     if start is not None:
         start.check(model, level="tokens")
-    lessons = with_sentences(held, sentences, seed=config.seed)
+    lessons, sources = with_sources(held, sentences, seed=config.seed)
     made = fit(
         model,
         [*lessons, *dict.fromkeys(pairs.queries)],  # queries must be known as well as texts
@@ -81,15 +84,18 @@ def train_ssr(
     facts |= {"start": start.hash} if start is not None else {}
     facts |= {**asdict(config), "d_sae": made.tokens.config.d_sae, **made.facts}
     info = LexiconInfo(name or out.name, trained.id, trained.fingerprint, "tokens", facts, "maxsim")
-    whole_texts = list(dict.fromkeys(lessons))  # short texts say best what the concepts of whole texts are about
-    total = len(held) + (len(whole_texts) if made.whole is not None else 0)
+    named_on, whole_texts = naming_texts(held, seed=config.seed), naming_texts(lessons, seed=config.seed)
+    total = len(named_on) + (len(whole_texts) if made.whole is not None else 0)
+    if quotable is not None:
+        quotable = {text for text, source in zip(lessons, sources, strict=True) if held[source] in quotable}
     lexicon = named_lexicon(
         made.tokens,
-        held,
+        named_on,
         encoder=trained,
         info=info,
         whole=made.whole,
-        whole_texts=whole_texts,
+        whole_texts=whole_texts,  # short texts say best what the concepts of whole texts are about
+        quotable=quotable,
         progress=naming_counter(progress, total),
     )
     return saved(lexicon, out, overwrite=overwrite)

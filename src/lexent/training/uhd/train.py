@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from lexent.lexicon.naming import named_lexicon
 from lexent.models import load_encoder
 from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.training.pairs import Pairs
-from lexent.training.reconstruction.train import Report, naming_counter, reporter, saved, training_folder
+from lexent.training.reconstruction.train import Report, naming_counter, naming_texts, reporter, saved, training_folder
 from lexent.training.uhd.config import WinnerConfig
 from lexent.training.uhd.model import joined
 from lexent.training.uhd.trainer import WinnerTrainer
@@ -33,6 +33,7 @@ def train_uhd(
     encoder: Any = DEFAULT,
     config: WinnerConfig | None = None,
     joint: bool = False,
+    quotable: Container[str] | None = None,
     bits: Literal[8, 32] = 32,
     name: str | None = None,
     overwrite: bool = False,
@@ -41,8 +42,9 @@ def train_uhd(
     """Train a lexicon of winners and save it, with what was changed in its encoder, to the folder `out`.
 
     Every layer of the settings becomes a bucket. Buckets are trained one after the other, each with a copy of the
-    encoder of its own; joint: all at once, with one copy for all. texts: what units are named on, beside the queries. A
-    run that is stopped goes on from its last checkpoint when the same call is made again.
+    encoder of its own; joint: all at once, with one copy for all. texts: what units are named on, beside the queries.
+    quotable: those of them that examples of concepts may be quoted from; all where not given. A run that is stopped
+    goes on from its last checkpoint when the same call is made again.
     """
     out, config = Path(out), config or WinnerConfig()
     check_target(out, kind="lexicon", overwrite=overwrite)
@@ -67,8 +69,8 @@ def train_uhd(
     own = BucketEncoder.of(parts, id=str(out), base=model)
     facts = {"texts": len(held), "pairs": len(pairs), "joint": joint, **asdict(config), **measured}
     info = LexiconInfo(name or out.name, own.id, own.fingerprint, "tokens", facts)
-    named_on = list(dict.fromkeys([*held, *pairs.queries]))
+    named_on = list(dict.fromkeys([*naming_texts(held, seed=config.seed), *pairs.queries]))
     whole, counter = joined(units), naming_counter(progress, len(named_on))
     strongest = whole.configured(k=min(NAMED_BY, whole.config.k))
-    named = named_lexicon(strongest, named_on, encoder=own, info=info, progress=counter)
+    named = named_lexicon(strongest, named_on, encoder=own, info=info, quotable=quotable, progress=counter)
     return saved(Lexicon(whole, named.concepts, info, own_encoder=parts), out, overwrite=overwrite)
