@@ -54,9 +54,11 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return index
 
 
-def several(path: Path) -> Index:
+def several(path: Path, **settings: Any) -> Index:
     """An index of three segments, of which each brought words; of the first every document is deleted."""
-    index = small.build(path, [Document("a", "zeppelin yeast"), Document("b", "zeppelins dough")], recipe="hybrid")
+    index = small.build(
+        path, [Document("a", "zeppelin yeast"), Document("b", "zeppelins dough")], recipe="hybrid", **settings
+    )
     index.add([Document("c", "yeast quokka"), Document("d", "quokka dough")])
     index.add([Document("e", "zeppelin wombat quokka yeast")])
     index.delete(["a", "b"])
@@ -271,8 +273,10 @@ def test_filters_and_their_own_idf(hybrid: Index) -> None:
 # --- changes ---------------------------------------------------------------------------------------------------------
 
 
-def test_words_outlive_the_segment_that_brought_them(tmp_path: Path) -> None:
-    index = several(tmp_path / "a")
+@pytest.mark.parametrize("extras", [(), ("dense",)])
+def test_words_outlive_the_segment_that_brought_them(tmp_path: Path, extras: tuple[str, ...]) -> None:
+    index = several(tmp_path / "a", extras=extras)
+    assert index.manifest.segments[0].documents == 0
     assert index.manifest.segments[0].words > 0
     assert found(index, "zeppelin", k=1) == ["e"]
     assert set(found(index, "quokka", k=3)) == {"c", "d", "e"}

@@ -106,13 +106,14 @@ batches = st.lists(documents, min_size=1, max_size=6, unique_by=lambda document:
 class Living(RuleBasedStateMachine):
     """Changes an index and a model of it; a second index stands for a reader that refreshes now and then."""
 
-    @initialize(first=batches, cap=st.sampled_from([None, 12]), words=st.sampled_from([0.0, 1.75]))
-    def start(self, first: list[Document], cap: int | None, words: float) -> None:
+    @initialize(first=batches, cap=st.sampled_from([None, 12]), words=st.sampled_from([0.0, 1.75]), extra=st.booleans())
+    def start(self, first: list[Document], cap: int | None, words: float, extra: bool) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.fanout, writer.MERGE_FANOUT = writer.MERGE_FANOUT, 3
         self.model = Model.of(first)
         self.model.recipe = self.model.recipe.changed(document_cap=cap, words=words)
-        self.index = small.build(self.folder / "a", first, recipe=self.model.recipe)
+        extras = ("dense",) if extra else ()
+        self.index = small.build(self.folder / "a", first, recipe=self.model.recipe, extras=extras)
         self.reader = opened(self.folder / "a")
         self.expected: dict[str, Any] = {}
         self.seen: dict[str, Any] = {}

@@ -77,13 +77,18 @@ class IndexReader:
         for _ in range(OPEN_ATTEMPTS):
             manifest = Manifest.read(path)
             try:
-                return _open_generation(path, manifest)
+                return IndexReader.of(path, manifest)
             except (FileNotFoundError, ArtifactError) as error:
                 if Manifest.read(path) == manifest:
                     if isinstance(error, ArtifactError):
                         raise
                     raise ArtifactError(f'"{path}" is damaged: {error}; {REMEDY}') from error
         raise ArtifactError(f'"{path}" changed {OPEN_ATTEMPTS} times while it was opened; try again')
+
+    @staticmethod
+    def of(path: Path, manifest: Manifest) -> IndexReader:
+        """Opens the generation of a manifest."""
+        return _open_generation(path, manifest)
 
     def concept_words(self) -> list[ConceptWords]:
         """Which words raise each concept, of every segment."""

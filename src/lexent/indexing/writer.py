@@ -356,9 +356,14 @@ class Writer:
             )
         before = self.reader.manifest
         manifest = committed(self.path, parts, before=before, recipe=recipe or self.recipe, names=names or before.names)
-        manifest.write(self.path)
+        reader = IndexReader.of(self.path, manifest)  # before it is committed: what cannot be opened must not be
+        try:
+            manifest.write(self.path)
+        except BaseException:
+            reader.close()
+            raise
         self.reader.close()
-        self.reader = IndexReader.open(self.path)
+        self.reader = reader
         self._clean()
 
     def _clean(self) -> None:

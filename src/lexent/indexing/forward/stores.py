@@ -134,8 +134,8 @@ class ForwardStoreWriter:
         self.rows += store.rows
 
     def copy(self, store: ForwardStore, documents: NDArray[np.int64]) -> None:
-        """Appends some documents of another store, in batches."""
-        for start in range(0, len(documents), COPY_BATCH_DOCUMENTS):
+        """Appends some documents of another store, in batches. Of no documents, the files are made all the same."""
+        for start in range(0, max(len(documents), 1), COPY_BATCH_DOCUMENTS):
             self.append(store.take(documents[start : start + COPY_BATCH_DOCUMENTS]))
 
     def close(self) -> None:
