@@ -277,7 +277,7 @@ def test_tuning_on_real_judgements_agrees_with_evaluation(data_dir: Path, shared
     report = evaluate(
         given, recipe=found.recipe, encoder=bench.encoder, baselines=[], measures="nDCG@10", split="train"
     )
-    assert report.systems["latent-terms"]["nDCG@10"] == pytest.approx(found.value)
+    assert report.systems[found.recipe.name]["nDCG@10"] == pytest.approx(found.value)
     assert found.value > 0.6
     worst = found.trials[-1]
     assert worst.value < found.value - 0.02, "settings far off cost something"

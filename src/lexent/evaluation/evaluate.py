@@ -165,7 +165,7 @@ def evaluate(
             place = f"{loaded.name}-{loaded.split}-{name}.run".replace("/", "-").replace(":", "-")
             trec.write(made[name], Path(run_dir) / place, tag=name)
 
-    runner = Runner(loaded, chosen[0] if chosen else None)
+    runner = Runner(loaded, systems)
     for system in systems:
         run(system.name, partial(runner.run, system, depth=depth))
     beside = {system.name: [system.first.name] for system in systems if isinstance(system, Expanded)}

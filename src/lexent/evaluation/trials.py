@@ -10,6 +10,7 @@ from lexent.bounded_cache import BoundedCache
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collection_words import CollectionWords
 from lexent.evaluation.collections import Collection
+from lexent.evaluation.passages import CutCollection
 from lexent.evaluation.runs import Run, from_top
 from lexent.evaluation.systems import Latent
 from lexent.indexing.segment import Segment
@@ -39,6 +40,7 @@ class Trials:
         """
         self.system = system
         self.collection = collection
+        self._cut = CutCollection.of(collection, system.encoder, system.recipe)
         self.measures = scoring.parse(measures)
         self.depth = depth or max(scoring.depth(self.measures), TIED_DEPTH if system.recipe.winners else 1)
         # Vectors of one form are large enough.
@@ -49,8 +51,8 @@ class Trials:
         self._packed: BoundedCache[Any, Segment] = BoundedCache(MAX_PACKED_FORMS)
 
     def scorer(self, recipe: Recipe) -> DocumentScorer:
-        """The collection's documents under a recipe, as an index has them."""
-        vectors, words = self._represented(recipe, "document"), CollectionWords.of(self.collection, recipe)
+        """The collection's passages under a recipe, as an index has them."""
+        vectors, words = self._represented(recipe, "document"), CollectionWords.of(self._cut.searched, recipe)
         written = recipe.language if recipe.words else None
         key = (*_up_to_pooling(recipe, "document"), recipe.power, recipe.document_cap, recipe.binary, written)
         segment = self._packed.get_or_make(
@@ -60,21 +62,23 @@ class Trials:
 
     def queries(self, recipe: Recipe) -> SparseVectors:
         """The collection's queries, transformed and capped, not yet times idf."""
-        system, words = replace(self.system, recipe=recipe), CollectionWords.of(self.collection, recipe)
+        system, words = replace(self.system, recipe=recipe), CollectionWords.of(self._cut.searched, recipe)
         vectors = system.pipeline.query_vectors(self._represented(recipe, "query"))
         return vectors if words is None else words.beside(vectors, recipe)
 
     def run(self, recipe: Recipe) -> Run:
-        """What the system's own `run` gives for the recipe."""
-        found = self.scorer(recipe).top(self.queries(recipe), self.depth + 1)
-        return from_top(self.collection, found.positions, scores=found.scores, depth=self.depth)
+        """What `evaluate` finds with the recipe."""
+        depth = self._cut.depth(self.depth)
+        found = self.scorer(recipe).top(self.queries(recipe), depth + 1)
+        run = from_top(self._cut.searched, found.positions, scores=found.scores, depth=depth)
+        return self._cut.documents(run, depth=self.depth)
 
     def scores(self, recipe: Recipe) -> scoring.Scores:
         """The measures of each query under a recipe."""
         return scoring.score(self.collection.qrels, self.run(recipe), self.measures)
 
     def _represented(self, recipe: Recipe, kind: Kind) -> SparseVectors:
-        texts = self.collection.texts if kind == "document" else self.collection.query_texts
+        texts = self._cut.searched.texts if kind == "document" else self.collection.query_texts
         pooled = replace(self.system, recipe=recipe).pooled
         return self._pooled[kind].get_or_make(_up_to_pooling(recipe, kind), lambda: pooled(texts, kind=kind))
 

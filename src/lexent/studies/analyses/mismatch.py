@@ -8,6 +8,7 @@ from typing import Any
 
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
+from lexent.evaluation.passages import Runner
 from lexent.evaluation.runs import Run, ranked
 from lexent.evaluation.systems import Lexical, System
 from lexent.studies.analyses.table import Table
@@ -89,9 +90,10 @@ def mismatch(
     wanted, deepest = scoring.parse(measures), max(*depths, 1000)
     reference = next((system for system in systems if isinstance(system, Lexical)), Lexical())
     found = reference.run(collection, depth=deepest)
+    runner = Runner(collection, systems)
     per_system: dict[str, scoring.Scores] = {}
     for system in systems:
-        run = found if system is reference else system.run(collection, depth=deepest)
+        run = found if system is reference else runner.run(system, depth=deepest)
         per_system[system.name] = scoring.score(collection.qrels, run, wanted)
     sets = []
     for depth in depths:

@@ -13,6 +13,7 @@ from lexent.errors import InputError
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.lexical import WordIndex, words
+from lexent.evaluation.passages import Runner
 from lexent.evaluation.systems import Dense, Latent, Lexical, System
 from lexent.studies.analyses.table import Cell, Table
 from lexent.types import SparseVectors
@@ -125,17 +126,17 @@ def costs(
 ) -> Costs:
     """What each system finds, and what its index and its queries take."""
     wanted = scoring.parse(measures)
-    rows = []
+    runner, rows = Runner(collection, systems), []
     for system in systems:
         if isinstance(system, Latent):
-            scorer = system.scorer(collection)
-            used = of_concepts(scorer, system.queries(collection))
+            scorer = system.scorer(runner.searched(system))
+            used = of_concepts(scorer, system.queries(runner.searched(system)))
         elif isinstance(system, Lexical):
             used = of_words(WordIndex.of(collection.texts), words(list(collection.queries.values())))
         elif isinstance(system, Dense):
-            used = of_dense(len(collection.documents), system.encoder.dim)
+            used = of_dense(len(runner.searched(system).documents), system.encoder.dim)
         else:
             raise InputError(f'the cost of "{system.name}" is not known; systems: dense, bm25, and recipes')
-        run = system.run(collection, depth=depth)
+        run = runner.run(system, depth=depth)
         rows.append(Cost(system.name, scoring.score(collection.qrels, run, wanted).means, used))
     return Costs(collection.name, collection.split, len(collection.documents), tuple(rows))

@@ -9,6 +9,7 @@ from typing import Any
 from lexent.evaluation import measures as scoring
 from lexent.evaluation.collections import Collection
 from lexent.evaluation.overlap import RULE, parts_of, train_groups
+from lexent.evaluation.passages import Runner
 from lexent.evaluation.systems import learns
 from lexent.evaluation.training_split import training_split_beside
 from lexent.nan_safe import p_text
@@ -29,9 +30,9 @@ LIMIT_MEASURES = {"latent-terms": ("R@10", "R@2", "R@20", "R@100"), "ssr": ("R@5
 def score_systems(study: Study, collection: Collection, measures: tuple[str, ...]) -> Result:
     """The measures of every system, with tests against dense retrieval."""
     wanted, ranked = scoring.parse(measures), study.every
-    found = {}
+    runner, found = Runner(collection, ranked), {}
     for system in ranked:
-        run = system.run(collection, depth=1000)
+        run = runner.run(system, depth=1000)
         found[system.name] = scoring.score(collection.qrels, run, wanted)
     trained = [system.name for system in ranked if learns(system)]
     groups = train_groups(study.source, collection) if trained and collection is study.collection else {}
