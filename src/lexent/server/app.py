@@ -101,6 +101,7 @@ def make(
     app.include_router(routes.api_router(registry, chosen, workers))
     app.include_router(files.router())
     app.add_middleware(RequestGuard, settings=chosen, metrics=metrics)
+    app.openapi()  # makes the routes; the first requests would each begin to, and Python 3.11 fails where two parse
     return app
 
 
