@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lexent.encoders import TinyEncoder
+from lexent.encoders.encoder import encode
 from lexent.errors import InputError, MismatchError
 from lexent.training.reconstruction.model import TopKModel
 from lexent.training.reconstruction.train import train, with_sources
 from lexent.training.reconstruction.trainer import TrainConfig, Trainer
-from lexent.training.stream import MAX_DOMAIN_SHARE, StateStream, balanced
+from lexent.training.stream import MAX_DOMAIN_SHARE, KeptStates, StateStream, balanced
 
 NONE = torch.empty(0, dtype=torch.long)
 WORDS = [f"word{number}" for number in range(60)]
@@ -84,6 +85,18 @@ def test_kept_states_are_those_that_are_encoded_anew() -> None:
         assert len(one) == len(other)
         order = [torch.from_numpy(np.lexsort(rows.numpy().T)) for rows in (one, other)]
         assert torch.equal(one[order[0]], other[order[1]])
+
+
+def test_kept_states_in_several_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, given = TinyEncoder(), texts(50)
+    whole = KeptStates.of_batches(encoder.batches(given, kind="document"), len(given))
+    monkeypatch.setattr("lexent.training.stream.ROWS_PER_TENSOR", 40)
+    batches = [([row], encode(encoder, [given[row]], kind="document")) for row in reversed(range(len(given)))]
+    parts = KeptStates.of_batches(((np.array(rows), states) for rows, states in batches), len(given))
+    assert len(whole.parts) == 1
+    assert len(parts.parts) > 5
+    for chosen in (np.arange(50), np.array([7, 7, 0, 49, 3]), np.array([], np.int64)):
+        assert torch.equal(parts.of(chosen), whole.of(chosen))
 
 
 def test_the_nested_loss_is_the_mean_of_both() -> None:

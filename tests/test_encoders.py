@@ -339,6 +339,25 @@ def test_other_tokenizers_line_up(tmp_path: Path, kind: str) -> None:
             assert seen[:cut][letters[:cut]].all()  # no letter of what was read is without a token
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_batches_are_padded_as_the_tokenizer_pads_them(tmp_path: Path, kind: str, side: str) -> None:
+    model = small_model(tmp_path, kind)
+    model.tokenizer.padding_side = side
+    encoder = SentenceEncoder(model, id="small")
+    ids, special = encoder._token_ids(TEXTS)
+    theirs = model.tokenizer(
+        TEXTS, padding=True, truncation=True, max_length=encoder.max_tokens, return_special_tokens_mask=True,
+        return_tensors="pt",
+    )  # fmt: skip
+    mine = encoder._padded(ids)
+    assert mine.keys() == theirs.keys() - {"special_tokens_mask"}
+    for name, array in mine.items():
+        assert torch.equal(array.cpu(), theirs[name])
+    for row, mask in enumerate(theirs["attention_mask"].bool()):
+        assert special[row].tolist() == theirs["special_tokens_mask"][row][mask].bool().tolist()
+
+
 @pytest.mark.parametrize("names", [("query", "document"), ("query", "passage"), ("query", "corpus")])
 def test_prompts_go_before_the_texts(tmp_path: Path, names: tuple[str, str]) -> None:
     prompts = {names[0]: "query: ", names[1]: "passage: "}

@@ -36,6 +36,7 @@ from lexent.training.ssr.config import RetrievalConfig
 from lexent.training.ssr.model import unit
 from lexent.training.ssr.train import fit, train_ssr
 from lexent.training.ssr.trainer import PairTrainer
+from lexent.training.stream import StateStream
 from paired import ALL, NONE, SMALL, collection, measured, slow_maxsim, toy
 
 
@@ -234,6 +235,25 @@ def test_pairs_are_prepared_for_another_machine(titled: Path, tmp_path: Path) ->
     assert load(out).sae.query_gain is None
 
 
+def test_files_of_text_are_balanced(titled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = jsonl(tmp_path / "few.jsonl", [{"title": f"salt {n}", "text": f"salt water and soda {n}"} for n in range(8)])
+    drawn: list[NDArray[np.float64]] = []
+
+    class Watched(StateStream):
+        def __init__(self, texts: Sequence[str], encoder: Encoder, **more: Any) -> None:
+            super().__init__(texts, encoder, **more)
+            assert self.weights is not None
+            drawn.append(self.weights * np.array([len(text) for text in texts]))
+
+    monkeypatch.setattr("lexent.training.ssr.train.StateStream", Watched)
+    small = ("--steps", 2, "--batch", 8, "--sentences", 0, "--passes", 2, "--balance", 0)
+    found = data("train", titled, few, "--out", tmp_path / "mine", *FLAGS, *small)
+    assert (found["training"]["text_balance"], found["training"]["domains"]) == (0, 2)
+    assert len(drawn) == 2  # of tokens and of whole texts
+    for chars in drawn:
+        assert chars[:80].sum() == pytest.approx(chars[80:88].sum())
+
+
 def test_the_command_says_what_does_not_fit(titled: Path, tmp_path: Path) -> None:
     def refused(*arguments: object) -> str:
         result = run("train", titled, "--out", tmp_path / "x", "--encoder", "tiny", *arguments)
@@ -241,6 +261,7 @@ def test_the_command_says_what_does_not_fit(titled: Path, tmp_path: Path) -> Non
         return " ".join(result.stderr.split())
 
     assert "--gamma was given, but it is of learning from pairs token by token" in refused("--gamma", 1)
+    assert "balance is 2.0; allowed: from 0" in refused("--recipe", "ssr", "--balance", 2)
     assert "--level was given, but --recipe ssr decides it" in refused("--recipe", "ssr", "--level", "pooled")
     assert "reads pooled states" in refused("--recipe", "clsr", "--level", "tokens")
     assert "allowed: bm25, dense" in refused("--recipe", "ssr", "--negatives", "tfidf")

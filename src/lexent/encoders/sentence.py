@@ -141,10 +141,25 @@ class SentenceEncoder:
 
     @cached_property
     def _untruncated(self) -> Any:
+        found = self._without_padding()
+        found.no_truncation()
+        return found
+
+    @cached_property
+    def _truncated(self) -> Any:
+        """A tokenizer that cuts texts at the model's limit; None where it is written in Python."""
+        tokenizer = self._tokenizer()
+        if not hasattr(tokenizer, "backend_tokenizer"):
+            return None
+        found = self._without_padding()
+        found.enable_truncation(self.max_tokens, direction=tokenizer.truncation_side)
+        return found
+
+    def _without_padding(self) -> Any:
+        """A copy of the model's tokenizer in the tokenizers library."""
         from tokenizers import Tokenizer
 
         found = Tokenizer.from_str(self._tokenizer().backend_tokenizer.to_str())
-        found.no_truncation()
         found.no_padding()
         return found
 
@@ -184,29 +199,51 @@ class SentenceEncoder:
             vectors = encode(list(texts), prompt=self.prompts[kind], convert_to_tensor=True, show_progress_bar=False)
             yield np.arange(len(texts)), States(vectors, np.arange(len(texts) + 1)), None
             return
-        prompted = [self.prompts[kind] + text for text in texts]
-        encoded = self._tokenizer()(
-            prompted, truncation=True, max_length=self.max_tokens, return_special_tokens_mask=not specials
-        )
-        lengths = np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
+        ids, special = self._token_ids([self.prompts[kind] + text for text in texts])
+        lengths = np.array([len(found) for found in ids], dtype=np.int64)
         batches = list(_length_batches(lengths, BATCH_TOKENS.get(self.device.type, BATCH_TOKENS["cpu"])))
 
         def of(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], States, torch.Tensor | None]:
-            inputs = {name: [encoded[name][row] for row in rows] for name in encoded}
-            special = inputs.pop("special_tokens_mask", None)
-            padded = self._tokenizer().pad(inputs, return_tensors="pt").to(self.device)
+            inputs = self._padded([ids[row] for row in rows])
             with torch.inference_mode():
-                values, pooled = self._states(dict(padded), kind, level, whole=whole)
+                values, pooled = self._states(dict(inputs), kind, level, whole=whole)
                 if others:
-                    values = torch.cat([values, *(one._states(dict(padded), kind, level)[0] for one in others)], dim=1)
+                    values = torch.cat([values, *(one._states(dict(inputs), kind, level)[0] for one in others)], dim=1)
                 counts = lengths[rows] if level == "tokens" else np.ones(len(rows), np.int64)
-                if special is not None and level == "tokens":
-                    kept = [1 - np.array(mask, np.int64) for mask in special]
-                    values = values[torch.from_numpy(np.concatenate(kept) > 0).to(values.device)]
+                if not specials and level == "tokens":
+                    kept = [~special[row] for row in rows]
+                    values = values[torch.from_numpy(np.concatenate(kept)).to(values.device)]
                     counts = np.array([mask.sum() for mask in kept], np.int64)
             return rows, States(values, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)), pooled
 
         yield from in_threads(of, batches) if self.device.type == "cpu" else map(of, batches)
+
+    def _token_ids(self, texts: Sequence[str]) -> tuple[list[NDArray[np.int64]], list[NDArray[np.bool_]]]:
+        """The tokens of each text, and which of them are special."""
+        if self._truncated is not None:
+            found = self._truncated.encode_batch_fast(texts)
+            masks = [one.special_tokens_mask for one in found]
+            return [np.array(one.ids, np.int64) for one in found], [np.array(mask, np.bool_) for mask in masks]
+        encoded = self._tokenizer()(
+            list(texts), truncation=True, max_length=self.max_tokens, return_special_tokens_mask=True
+        )
+        ids = [np.array(one, np.int64) for one in encoded["input_ids"]]
+        return ids, [np.array(mask, np.bool_) for mask in encoded["special_tokens_mask"]]
+
+    def _padded(self, ids: Sequence[NDArray[np.int64]]) -> dict[str, torch.Tensor]:
+        """A batch as the model takes it, on its device: the tokenizer's own padding works token by token in Python."""
+        import torch
+
+        tokenizer = self._tokenizer()
+        lengths = np.array([len(one) for one in ids])[:, None]
+        places = np.arange(lengths.max(initial=0))
+        mask = places >= len(places) - lengths if tokenizer.padding_side == "left" else places < lengths
+        padded = np.full(mask.shape, tokenizer.pad_token_id or 0, np.int64)
+        padded[mask] = np.concatenate(ids)
+        arrays = {"input_ids": padded, "attention_mask": mask.astype(np.int64)}
+        if "token_type_ids" in tokenizer.model_input_names:
+            arrays["token_type_ids"] = np.zeros_like(padded)
+        return {name: torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
 
     def _states(
         self, inputs: dict[str, torch.Tensor], kind: Kind, level: Level, *, whole: bool = False

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lexent import arguments
 from lexent.bounded_cache import BoundedCache
 from lexent.encoders.encoder import finite_batches
 from lexent.types import Batches, Level
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+")
 MAX_DOMAIN_SHARE = 0.2
 """No domain has more than this share of the states of a balanced pass."""
+ROWS_PER_TENSOR = 4_000_000
+"""States that are kept in one tensor, about."""
 CHARS_PER_TOKEN = 4.0
 """About as many in English, or more; used to guess how much memory states take."""
 KEPT_MEMORY_SHARE = 0.65
@@ -123,26 +126,51 @@ class StateStream:
 
 @dataclass(frozen=True, slots=True)
 class KeptStates:
-    """The states of all texts as the encoder gave them, batch by batch."""
+    """The states of all texts, in a few large tensors."""
 
-    batches: list[torch.Tensor]
+    parts: list[torch.Tensor]
     places: NDArray[np.int64]
-    """int64[n_texts, 3]: the batch of each text, and its first and last row there."""
+    """int64[n_texts, 3]: the tensor of each text, and its first and last row there."""
 
     @staticmethod
     def of_batches(batches: Batches, n: int) -> KeptStates:
         """From the batches of an encoder; n: the number of texts."""
-        held, places = [], np.zeros((n, 3), np.int64)
-        for number, (rows, states) in enumerate(batches):
-            held.append(states.tensor())
-            places[rows] = np.stack([np.full(len(rows), number), states.offsets[:-1], states.offsets[1:]], axis=1)
-        return KeptStates(held, places)
+        import torch
+
+        parts: list[torch.Tensor] = []
+        waiting: list[torch.Tensor] = []
+        places = np.zeros((n, 3), np.int64)
+        held = 0
+        for rows, states in batches:
+            offsets = states.offsets + held
+            places[rows] = np.stack([np.full(len(rows), len(parts)), offsets[:-1], offsets[1:]], axis=1)
+            waiting.append(states.tensor())
+            held += len(waiting[-1])
+            if held >= ROWS_PER_TENSOR:
+                parts.append(torch.cat(waiting))
+                waiting, held = [], 0
+        return KeptStates([*parts, torch.cat(waiting)] if waiting else parts, places)
 
     def of(self, texts: NDArray[np.int64]) -> torch.Tensor:
         """float[n_rows, d_in]: the states of some texts, in their order."""
         import torch
 
-        return torch.cat([self.batches[at][first:last] for at, first, last in self.places[texts].tolist()])
+        of, first, last = self.places[texts].T
+        lengths = last - first
+        ends = np.cumsum(lengths)
+        rows = np.repeat(first - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
+        of_rows = np.repeat(of, lengths)
+        found = self.parts[0].new_empty((len(rows), self.parts[0].shape[1]))
+        for number, part in enumerate(self.parts):
+            own = torch.from_numpy(np.flatnonzero(of_rows == number)).to(part.device)
+            found[own] = part[torch.from_numpy(rows[of_rows == number]).to(part.device)]
+        return found
+
+
+def check_balance(balance: float) -> None:
+    """Refuse a power outside of 0 to 1."""
+    if not 0 <= arguments.number("balance", balance) <= 1:
+        raise arguments.refused("balance", balance, "from 0 (domains alike) to 1 (as they are)")
 
 
 def balanced(texts: Sequence[str], domains: Sequence[int], *, power: float) -> NDArray[np.float64]:

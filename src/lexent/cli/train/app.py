@@ -94,6 +94,7 @@ def train(
         if level not in (None, chosen.level):
             raise InputError(f"--recipe {recipe} reads {chosen.level} states; leave --level {level} out")
         level = chosen.level
+    balance = 1.0 if run.balance is None else run.balance
     begin = perf_counter()
     unknown = [path for path in run.quote or () if path not in texts]
     if unknown:
@@ -123,7 +124,9 @@ def train(
                 from lexent.training.ssr.train import train_ssr
 
                 start = load(ssr["start"]) if "start" in ssr else None
-                lexicon = train_ssr(held, start=start, sentences=run.sentences, **given)
+                lexicon = train_ssr(
+                    held, start=start, sentences=run.sentences, balance=balance, domains=domains, **given
+                )
             elif with_uhd:
                 from lexent.training.uhd.train import train_uhd
 
@@ -140,7 +143,7 @@ def train(
                     config=TrainConfig.for_level(level or "tokens", **settings),
                     passes=3 if run.passes is None else run.passes,
                     sentences=run.sentences,
-                    balance=1.0 if run.balance is None else run.balance,
+                    balance=balance,
                     domains=domains,
                     **given,
                 )
@@ -197,7 +200,7 @@ def _refuse_others(
     if with_ssr or with_uhd:
         if run.level is not None:
             raise InputError(f"--level was given, but {decides}")
-        if run.balance is not None:
+        if run.balance is not None and not with_ssr:
             raise InputError(f"--balance was given, but {useless}")
         _refuse([name for name in settings if name == "architecture"], SETTINGS, decides)
         _refuse([name for name in settings if name == "nested_k"], SETTINGS, useless)

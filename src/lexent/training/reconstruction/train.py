@@ -19,7 +19,7 @@ from lexent.encoders.encoder import DEFAULT
 from lexent.errors import InputError, TrainingWarning
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
 from lexent.models import load_encoder
-from lexent.training.stream import BETWEEN_SENTENCES, StateStream, balanced, fits_on_gpu
+from lexent.training.stream import BETWEEN_SENTENCES, StateStream, balanced, check_balance, fits_on_gpu
 from lexent.types import Level
 
 if TYPE_CHECKING:
@@ -68,8 +68,9 @@ def train(
     out = arguments.path("out", out)
     arguments.whole("passes", passes, least=1)
     arguments.whole("sentences", sentences, least=0)
-    if not 0 <= arguments.number("balance", balance) <= 1:
-        raise arguments.refused("balance", balance, "from 0 (domains alike) to 1 (as they are)")
+    check_balance(balance)
+    if quotable is not None and (isinstance(quotable, str | bytes) or not isinstance(quotable, Container)):
+        raise arguments.refused("quotable", quotable, "a set of texts, or None")
     arguments.flag("overwrite", overwrite)
     arguments.function("progress", progress)
     arguments.unicode("name", arguments.text_or_none("name", name) or "")

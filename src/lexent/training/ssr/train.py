@@ -6,7 +6,9 @@ import shutil
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from lexent.artifact import check_target, disk_errors
 from lexent.encoders.encoder import DEFAULT, Encoder
@@ -28,8 +30,11 @@ from lexent.training.reconstruction.train import (
 from lexent.training.reconstruction.trainer import TrainConfig, Trainer
 from lexent.training.ssr.config import RetrievalConfig
 from lexent.training.ssr.trainer import PairTrainer
-from lexent.training.stream import StateStream
+from lexent.training.stream import StateStream, balanced, check_balance, fits_on_gpu
 from lexent.types import Level
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def train_ssr(
@@ -41,6 +46,8 @@ def train_ssr(
     config: RetrievalConfig | None = None,
     start: Lexicon | None = None,
     sentences: int = 4,
+    balance: float = 1.0,
+    domains: Sequence[int] | None = None,
     quotable: Container[str] | None = None,
     bits: Literal[8, 32] = 32,
     name: str | None = None,
@@ -51,26 +58,35 @@ def train_ssr(
 
     First its autoencoders learn to rebuild the states of the texts, then to tell a query's documents from others. A run
     that is stopped goes on from its last checkpoint, in the folder `out` + ".training", when the same call is made
-    again. start: a lexicon of the encoder to begin with, in place of the passes over texts. quotable: the texts that
-    examples of concepts may be quoted from; all where not given. An encoder that is trained
-    too is saved as a sentence-transformers model in the folder `out` + "-encoder".
+    again. start: a lexicon of the encoder to begin with, in place of the passes over texts. balance, domains, quotable:
+    as in `lexent.train`. An encoder that is trained too is saved as a sentence-transformers model in the folder
+    `out` + "-encoder".
     """
     out, config = Path(out), config or RetrievalConfig()
+    check_balance(balance)
     check_target(out, kind="lexicon", overwrite=overwrite)
     beside = out.with_name(out.name + "-encoder")
     if not config.freeze and beside.exists() and not overwrite:
         raise InputError(f'the encoder would be saved to "{beside}", which exists; replace it with --overwrite')
-    held = [text for text in texts if text.strip()]
-    if not held:
+    given = list(texts)
+    of_domain = [0] * len(given) if domains is None else domains
+    kept = [(text, domain) for text, domain in zip(given, of_domain, strict=True) if text.strip()]
+    if not kept:
         raise InputError("there is no text to train on; give files with prose: lexent train TEXTS --out DIR")
+    held = [text for text, _ in kept]
     model = load_encoder(encoder, engine="torch")
     if start is not None:
         start.check(model, level="tokens")
     lessons, sources = with_sources(held, sentences, seed=config.seed)
+    queries = list(dict.fromkeys(pairs.queries))  # they must be known as well as texts
+    weights = None
+    if balance < 1:
+        weights = balanced(lessons, [kept[source][1] for source in sources], power=balance)
     made = fit(
         model,
-        [*lessons, *dict.fromkeys(pairs.queries)],  # queries must be known as well as texts
+        [*lessons, *queries],
         pairs,
+        weights=None if weights is None else np.concatenate([weights, np.ones(len(queries))]),
         config=config,
         start=start.sae if start is not None else None,
         start_whole=start.whole if start is not None else None,
@@ -82,9 +98,11 @@ def train_ssr(
     facts: dict[str, Any] = {"texts": len(held), "sentences": len(lessons) - len(held), "pairs": len(pairs)}
     facts |= {"negatives_a_query": round(float((pairs.negatives >= 0).sum(axis=1).mean()), 1)}
     facts |= {"start": start.hash} if start is not None else {}
+    facts |= {"text_balance": balance, "domains": len(set(of_domain))} if balance < 1 else {}
     facts |= {**asdict(config), "d_sae": made.tokens.config.d_sae, **made.facts}
     info = LexiconInfo(name or out.name, trained.id, trained.fingerprint, "tokens", facts, "maxsim")
-    named_on, whole_texts = naming_texts(held, seed=config.seed), naming_texts(lessons, seed=config.seed)
+    named_on = naming_texts(held, None if weights is None else weights[: len(held)], seed=config.seed)
+    whole_texts = naming_texts(lessons, weights, seed=config.seed)
     total = len(named_on) + (len(whole_texts) if made.whole is not None else 0)
     if quotable is not None:
         quotable = {text for text, source in zip(lessons, sources, strict=True) if held[source] in quotable}
@@ -118,6 +136,7 @@ def fit(
     pairs: Pairs,
     *,
     config: RetrievalConfig | None = None,
+    weights: NDArray[np.float64] | None = None,
     start: SparseAutoencoder | None = None,
     start_whole: SparseAutoencoder | None = None,
     folder: Path | None = None,
@@ -126,14 +145,21 @@ def fit(
 ) -> Fitted:
     """Train codes for an encoder on unlabelled texts and on pairs with their negatives.
 
-    start, start_whole: autoencoders to begin with, in place of passes over the texts. folder: where the checkpoints of
-    each stage go; a run that was stopped goes on there.
+    weights: how often a pass over the texts has each of them. start, start_whole: autoencoders to begin with, in place
+    of these passes. folder: where the checkpoints of each stage go; a run that was stopped goes on there.
     """
     config = config or RetrievalConfig()
-    tokens = start or _pretrained(encoder, texts, config, level="tokens", folder=folder, progress=progress)
+
+    def pretrained(level: Level) -> SparseAutoencoder:
+        keep = config.pretrain > 1 and fits_on_gpu(texts, encoder, level=level)
+        passes = max(config.pretrain, 1)
+        stream = StateStream(texts, encoder, level=level, passes=passes, seed=config.seed, weights=weights, keep=keep)
+        return _pretrained(stream, config, folder=folder, progress=progress)
+
+    tokens = start or pretrained("tokens")
     whole = None
     if config.whole:
-        whole = start_whole or _pretrained(encoder, texts, config, level="pooled", folder=folder, progress=progress)
+        whole = start_whole or pretrained("pooled")
     trainer = PairTrainer(
         encoder, pairs, config, tokens=tokens, whole=whole, folder=folder / "pairs" if folder is not None else None
     )
@@ -145,17 +171,11 @@ def fit(
 
 
 def _pretrained(
-    encoder: Encoder,
-    texts: Sequence[str],
-    config: RetrievalConfig,
-    *,
-    level: Level,
-    folder: Path | None,
-    progress: Report | None,
+    stream: StateStream, config: RetrievalConfig, *, folder: Path | None, progress: Report | None
 ) -> SparseAutoencoder:
     """An autoencoder that rebuilds the states of the texts; a random one where no pass over them is wanted."""
-    of_tokens = level == "tokens"
-    few = len(texts) * 2 if of_tokens else len(texts) // 16  # a handful of texts must fill batches too
+    of_tokens, texts = stream.level == "tokens", len(stream.texts)
+    few = texts * 2 if of_tokens else texts // 16  # a handful of texts must fill batches too
     settings = TrainConfig(
         d_sae=config.d_sae if of_tokens else config.whole_d_sae,
         k=config.k if of_tokens else config.whole_k,
@@ -165,10 +185,9 @@ def _pretrained(
         dead_after=1_000_000 if of_tokens else 300_000,
         seed=config.seed,
     )
-    stream = StateStream(texts, encoder, level=level, passes=max(config.pretrain, 1), seed=config.seed)
     if not config.pretrain:
         return Trainer(stream, settings).untrained()
-    trainer = Trainer(stream, settings, folder=folder / level if folder is not None else None)
+    trainer = Trainer(stream, settings, folder=folder / stream.level if folder is not None else None)
     return trainer.run(progress=reporter(progress, "tokens" if of_tokens else "whole texts"))
 
 
