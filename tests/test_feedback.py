@@ -298,8 +298,9 @@ def test_evaluation_has_it_as_a_system() -> None:
         "small", documents, {"q1": "yeast dough", "q2": "king rook"}, {"q1": {"d0": 1, "d4": 1}, "q2": {"d2": 1}}
     )
     report = evaluate(
-        collection, encoder=TinyEncoder(), lexicon=small.lexicon(), baselines=["bm25"], feedback=Feedback(documents=3)
-    )
+        collection, recipe="latent-terms", encoder=TinyEncoder(), lexicon=small.lexicon(), baselines=["bm25"],
+        feedback=Feedback(documents=3),
+    )  # fmt: skip
     assert list(report.systems) == ["latent-terms", "latent-terms+rocchio", "bm25"]
     gain = report.gains["latent-terms+rocchio"]["nDCG@10"]
     systems = report.systems

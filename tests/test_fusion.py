@@ -139,7 +139,7 @@ def test_mistakes_are_told() -> None:
 
 
 def parts(**settings: object) -> dict[str, object]:
-    return {"encoder": TinyEncoder(), "lexicon": small.lexicon(), **settings}
+    return {"recipe": "latent-terms", "encoder": TinyEncoder(), "lexicon": small.lexicon(), **settings}
 
 
 @pytest.mark.parametrize("method", ["rrf", "sum"])

@@ -140,8 +140,9 @@ def test_groups_are_the_same_whatever_the_order_of_concepts(planted: Index) -> N
     query = planted.query("telescope bishop yeast")
     coded = code_texts(planted.searcher.pipeline, [query.text], kind="query")[0]
     ids, weights = query.ids.tolist(), query.weights.tolist()
-    one = group_concepts(ids, weights, lexicon=planted.lexicon, query=coded)
-    other = group_concepts(ids[::-1], weights[::-1], lexicon=planted.lexicon, query=coded)
+    settings = {"lexicon": planted.lexicon, "query": coded, "words": planted.searcher._word_labels(query.ids)}
+    one = group_concepts(ids, weights, **settings)
+    other = group_concepts(ids[::-1], weights[::-1], **settings)
     assert {frozenset(group.concepts) for group in one.groups} == {frozenset(group.concepts) for group in other.groups}
     assert group_concepts([], [], lexicon=planted.lexicon, query=coded).groups == ()
 

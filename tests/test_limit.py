@@ -89,5 +89,5 @@ def test_concepts_find_more_than_one_vector_can(shared_encoder: Encoder) -> None
     made = limit(50)
     kept = dict(list(made.queries.items())[::8])
     part = type(made)(made.name, made.documents, kept, {id: made.qrels[id] for id in kept})
-    found = evaluate(part, encoder=shared_encoder, baselines=["dense"], measures="R@2").systems
+    found = evaluate(part, recipe="latent-terms", encoder=shared_encoder, baselines=["dense"], measures="R@2").systems
     assert found["latent-terms"]["R@2"] > 2 * found["dense"]["R@2"]

@@ -280,14 +280,17 @@ def test_fast_mode_refines_its_candidates_exactly() -> None:
 
 
 def reference_of(index: Index, text: str, **steer: Any) -> list[tuple[str, float]]:
-    """Equation 4 for every live document of an index, from its stores."""
+    """Equation 4 for every live passage of an index, from its stores; a document has the score of its best one."""
     searcher = index.searcher
     query = searcher.query(text, **steer)
     stores = [side["tokens"] for side in searcher.reader.forward]
     gone = zip(stores, searcher.reader.tombstones, strict=True)
     live = [np.ones(len(store), bool) if one is None else ~one.mask for store, one in gone]
     found = best(brute(stores, query), 10_000, np.concatenate(live))  # type: ignore[arg-type]
-    return list(zip(searcher.reader.ids([place for place, _ in found]), [score for _, score in found], strict=True))
+    documents: dict[str, float] = {}
+    for id, (_, score) in zip(searcher.reader.ids([place for place, _ in found]), found, strict=True):
+        documents.setdefault(id, score)
+    return list(documents.items())
 
 
 @pytest.mark.parametrize("recipe", ["ssr", "ssr-cls"])

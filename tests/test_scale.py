@@ -221,7 +221,9 @@ def test_an_index_of_format_7_gives_the_same_answers(tmp_path: Path) -> None:
     raw["files"][f"segments/{part.name}/lengths.npy"] = lengths
     (tmp_path / "a" / "manifest.json").write_text(json.dumps(manifest.stamped(raw)))
     with living.opened(tmp_path / "a") as old:
-        assert living.state(old) == expected
+        found = living.state(old)
+        assert found.pop("recipe") == expected.pop("recipe").changed(whole_texts=True)  # as it was read then
+        assert found == expected
         old.add([Document("new", "king of the board")])
         old.compact()
         old.verify()
