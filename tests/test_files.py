@@ -302,6 +302,10 @@ def test_mail_with_bad_headers(tmp_path: Path) -> None:
     found = only(path)
     assert (found.title, found.text) == ("x", "words")
     assert "date" not in found.metadata
+    path.write_bytes(b"From: a@b.c\nTo: J\xe9r\xf4me <x@y.z>\nSubject: caf\xe9\n\nhi there\n")
+    found = only(path)
+    json.dumps([found.title, found.metadata], ensure_ascii=False).encode()  # no half of a surrogate pair
+    assert "x@y.z" in str(found.metadata["to"])
 
 
 # --- damaged files ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -410,3 +410,31 @@ def test_a_field_of_dates_is_compared_with_dates_alone(tmp_path: Path) -> None:
         assert found({"at": {"gte": "2020-01-02T08:00:00+00:00"}}) == {"b"}
         assert found({"day": {"exists": True}}) == {"a", "b"}
         assert found({"note": {"gte": "banana"}}) == {"b"}, "a field that has other texts, too"
+
+
+TIMES = ["2018-12-31", "2019-05-30", "2019-05-31T00:00:00", "2019-05-31T09:15:00", "2019-06-01", "2020-01-01"]
+OF_DATES: dict[str, Callable[[str, str], bool]] = {
+    "eq": lambda value, given: value[: len(given)] == given,
+    "ne": lambda value, given: value[: len(given)] != given,
+    "gt": lambda value, given: value[: len(given)] > given,
+    "gte": lambda value, given: value >= given,
+    "lt": lambda value, given: value < given,
+    "lte": lambda value, given: value[: len(given)] <= given,
+}
+
+
+@pytest.mark.parametrize("operator", OF_DATES)
+def test_a_date_that_stops_early_means_all_within_it(tmp_path: Path, operator: str) -> None:
+    rows = [{"id": day, "text": "yeast", "day": day} for day in TIMES]
+    holds = OF_DATES[operator]
+    with lexent.index(rows, out=tmp_path / "i", encoder=TinyEncoder(), lexicon=small.lexicon()) as index:
+        for given in (*TIMES, "2019", "2019-05", "2019-05-31", "2019-05-31T09", "2021"):
+            expected = {day for day in TIMES if holds(day, given)}
+            assert {hit.id for hit in index.search("yeast", filter={"day": {operator: given}})} == expected, given
+        for year in (2018, 2019, 2022):
+            expected = {day for day in TIMES if holds(day, str(year))}
+            assert {hit.id for hit in index.search("yeast", filter={"day": {operator: year}})} == expected, year
+        for wrong in (5, 2019.5, 2**62, True):
+            with pytest.raises(InputError, match='"day" holds date values, not'):
+                index.search("yeast", filter={"day": wrong})
+        assert index.delete(filter={"day": {"lte": "2019-05-31"}}) == 4

@@ -114,6 +114,17 @@ def test_the_hint_for_a_file_that_is_not_utf8_reads_its_folder(tmp_path: Path, n
     assert {one.id: one.text for one in found} == {name: "caf\xe9 au lait", "good.md": "flour and yeast"}
 
 
+@pytest.mark.parametrize("name", ["u.csv", "u.jsonl", "u.md", "u.txt"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le", "idna", "punycode", "base64"])
+def test_an_encoding_that_a_file_has_not(tmp_path: Path, name: str, encoding: str) -> None:
+    (tmp_path / name).write_bytes(b"id,text\n1,bread\n# A\n\nbread rises\n")
+    for on_error in ("stop", "skip"):
+        with pytest.raises(InputError) as caught:
+            list(read(tmp_path / name, encoding=encoding, on_error=on_error))
+        if encoding in ("utf-16", "utf-32"):
+            assert f"--encoding {encoding}-le" in str(caught.value)
+
+
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16-le", "utf-16-be"])
 def test_the_hint_for_a_table_that_is_not_utf8(tmp_path: Path, packed: bool, encoding: str) -> None:

@@ -343,6 +343,26 @@ def test_a_full_disk_leaves_the_old_index(path: Path, name: str) -> None:
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["a.lexent", "a.lexent.whole"]
 
 
+def test_a_closed_index_says_so(path: Path) -> None:
+    index = Index.open(path, encoder=TinyEncoder(), lexicon=small.lexicon())
+    index.close()
+    for use in (lambda: index.search("night"), lambda: index.document("d1")):
+        with pytest.raises(InputError, match=r"the index .* is closed; open it again: lexent\.open"):
+            use()
+
+
+def test_rows_without_ids_get_free_numbers(tmp_path: Path) -> None:
+    index = small.build(tmp_path / "a", [Document("0", "night"), Document("3", "light"), Document("x", "moon")])
+    assert index.add(["yeast dough", "king of stars"]) == 2
+    assert index.add([{"text": "bed of light"}]) == 1
+    assert {id: index.document(id).text for id in ("4", "5", "6")} == {
+        "4": "yeast dough", "5": "king of stars", "6": "bed of light",
+    }  # fmt: skip
+    with pytest.raises(InputError, match="upsert was given rows without ids"):
+        index.upsert(["night"])
+    assert index.document("0").text == "night"
+
+
 def test_an_index_is_not_replaced_unasked(path: Path) -> None:
     with pytest.raises(InputError, match=r"already holds a lexent index.*overwrite=True"):
         small.build(path)

@@ -77,6 +77,44 @@ def test_sections_are_borders_and_their_headings_are_context() -> None:
     assert [own[-1].split(".")[-2].split()[-1] for own in shown] == ["here", "restart", "found"]
 
 
+SECTIONS = st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["Guide", "Install", "Use", "More"])), min_size=1)
+
+
+@given(sections=SECTIONS, title=st.sampled_from(["Guide", "Install", ""]))
+@settings(max_examples=100, deadline=None)
+def test_the_headings_of_a_passage_are_those_above_it(sections: list[tuple[int, str]], title: str) -> None:
+    """Also where a heading repeats the title, which is not shown twice."""
+    words = "One two three four five six seven eight. " * 12
+    text = "\n\n".join(f"{'#' * level} {name}\n\n{words}" for level, name in sections)
+    document, passages = pieces_of(text, title=title, tokens=40, overlap=0)
+    places = [document.text_start + match.start() for match in re.finditer(r"^#", document.text, re.MULTILINE)]
+    for pieces in passages:
+        above: list[tuple[int, str]] = []
+        start = pieces[-1][0]
+        for place, (level, name) in zip(places, sections, strict=True):
+            if place <= start:
+                above = [one for one in above if one[0] < level] + ([(level, name)] if place < start else [])
+        shown = [document.content[slice(*span)] for span in pieces[:-1]]
+        assert shown == ([title] if title else []) + [name for _, name in above if name != title]
+
+
+def test_a_title_without_a_text_is_cut_into_passages(tmp_path: Path) -> None:
+    rows = [Document("a", "", "word " * 299 + "comet"), Document("b", "yeast"), Document("c", " \n", "dough " * 400)]
+    index = small.build(tmp_path / "a", rows, recipe="hybrid")
+    assert index.manifest.counts.passages > 3
+    assert index.search("comet", k=1)[0].id == "a"
+    assert index.search("dough", k=1)[0].id == "c"
+
+
+def test_closing_marks_of_headings() -> None:
+    names = {"# C#": "C#", "# One ##": "One", "# Two#": "Two#", "# Three  # ": "Three", f"# Far{' ' * 3000}end": None}
+    for line, name in names.items():
+        _, passages = pieces_of(f"{line}\n\n" + "More words follow here. " * 12, tokens=60)
+        document, _ = pieces_of(f"{line}\n\n" + "More words follow here. " * 12, tokens=60)
+        shown = [document.content[slice(*span)] for span in passages[-1][:-1]]
+        assert shown == [line.removeprefix("# ") if name is None else name]
+
+
 def test_a_comment_in_a_block_of_code_is_no_heading() -> None:
     text = "# Real\n\nSome words here.\n\n" + "```\n# not a heading\nls\n```\n" + "More words follow here. " * 12
     document, passages = pieces_of(text)
@@ -86,9 +124,9 @@ def test_a_comment_in_a_block_of_code_is_no_heading() -> None:
 
 @given(
     words=st.lists(
-        st.sampled_from(["a", "word", "end.", "\n\n", "\n# Head\n", "longerword", "Why?", "。"]), min_size=40
+        st.sampled_from(["a", "word", "end.", "\n\n", "\n# Head\n", "\n## Some title\n", "longerword", "Why?", "。"])
     ),
-    title=st.sampled_from(["", "Some title", "a " * 40]),
+    title=st.sampled_from(["", "Some title", "Head", "a " * 80]),
     tokens=st.integers(16, 60),
     overlap=st.integers(0, 60),
 )
@@ -107,7 +145,9 @@ def test_passages_cover_the_text_and_fit(words: list[str], title: str, tokens: i
         for place in {0, len(content) // 2, len(content) - 1}:
             if not content[place].isspace():
                 assert document.content[place_in_content(pieces, place)] == content[place]
-    unseen = {place for place in range(document.text_start, len(seen)) if not seen[place]}
+    first = passages[0][-1][0] if title.startswith("a ") else document.text_start  # too long for a context: it is text
+    assert first == 0 or not title.startswith("a ") or len(title.split()) * 4 <= tokens
+    unseen = {place for place in range(first, len(seen)) if not seen[place]}
     assert all(document.content[place].isspace() for place in unseen)
     ends = [pieces[-1][1] for pieces in passages]
     assert ends == sorted(set(ends))
@@ -350,14 +390,14 @@ def test_an_evaluation_reads_documents_to_their_ends() -> None:
     documents = long_documents()
     collection = Collection("long", documents, {"q": "yeast dough", "p": "comet"}, {"q": {"d1": 1}, "p": {"d2": 1}})
     system = Latent(SHORT, small.lexicon(), TINY)
-    run = Runner(collection, None).run(system, depth=12)
+    run = Runner(collection, [system]).run(system, depth=12)
     with tempfile.TemporaryDirectory() as folder, small.build(Path(folder) / "a", documents, recipe=SHORT) as index:
         for query, results in run.items():
             assert results == pytest.approx(
                 {hit.id: hit.score for hit in index.search(collection.queries[query], k=12)}
             )
     whole = replace(system, recipe=SHORT.changed(whole_texts=True))
-    assert Runner(collection, None).run(whole, depth=12) == whole.run(collection, depth=12) != run
+    assert Runner(collection, [whole]).run(whole, depth=12) == whole.run(collection, depth=12) != run
 
 
 def test_progress_counts_documents_also_as_a_bar(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

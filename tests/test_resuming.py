@@ -138,6 +138,15 @@ def test_an_interrupted_build_leaves_the_old_index(tmp_path: Path) -> None:
         assert len(index) == 5
 
 
+def test_chunks_grow_while_the_work_on_them_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [Document(str(n), "word " * 20) for n in range(63)]
+    monkeypatch.setattr(builder, "DOCUMENTS_PER_CHUNK", 4096)
+    monkeypatch.setattr(builder, "FIRST_CHUNK_CHARS", 400)
+    assert [len(chunk) for chunk in builder.in_chunks(documents)] == [4, 8, 16, 32, 3]
+    monkeypatch.setattr(builder, "SHORT_CHUNK_SECONDS", 0.0)
+    assert {len(chunk) for chunk in builder.in_chunks(documents[:60])} == {4}
+
+
 def test_long_documents_make_short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builder, "CHARS_PER_CHUNK", 100)
     documents = [Document(str(n), "word " * n) for n in (1, 30, 2, 3, 50)]

@@ -262,6 +262,7 @@ def test_the_command_says_what_does_not_fit(titled: Path, tmp_path: Path) -> Non
 
     assert "--gamma was given, but it is of learning from pairs token by token" in refused("--gamma", 1)
     assert "balance is 2.0; allowed: from 0" in refused("--recipe", "ssr", "--balance", 2)
+    assert "--k-from was given, but --recipe uhd has no use for it" in refused("--recipe", "uhd", "--k-from", 8)
     assert "--level was given, but --recipe ssr decides it" in refused("--recipe", "ssr", "--level", "pooled")
     assert "reads pooled states" in refused("--recipe", "clsr", "--level", "tokens")
     assert "allowed: bm25, dense" in refused("--recipe", "ssr", "--negatives", "tfidf")

@@ -58,6 +58,8 @@ def read_manifest(path: Path, *, kind: ArtifactKind) -> dict[str, Any]:
         raise NotFoundError(f'no {kind} at "{path}"; make one: {_MAKE[kind].format(path=path)}')
     found = _manifest(path)
     if found is None:
+        if (path / MANIFEST).exists() and not os.access(path / MANIFEST, os.R_OK):
+            raise ArtifactError(f'no permission to read "{path / MANIFEST}"; allow it: chmod u+r {path / MANIFEST}')
         raise ArtifactError(
             f'"{path}" is not a lexent {kind} (no readable {MANIFEST} in it); make one: '
             f"{_MAKE[kind].format(path='NEW_FOLDER')}"
@@ -288,6 +290,8 @@ def write_error(path: Path, code: int | None, detail: str) -> WriteError:
     """The error for an errno met while writing `path`, which may lie in the folder beside the requested one."""
     target = _target_of(path)
     other = f"give another folder, for example ~/{target.name}"
+    if (target.parent / MANIFEST).exists():  # of an index that changes: another folder is no remedy
+        other = f"allow it: chmod -R u+w {target.parent}"
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WriteError(
             f'no space left to write "{target}" ({detail}); what was there before is untouched; '

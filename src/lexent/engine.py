@@ -346,7 +346,8 @@ class Index:
         """Adds documents, all of them or none; gives how many. They are on the disk when this returns.
 
         source: documents, dicts or strings, or a file or folder, as for `lexent.index`. upsert: documents whose id is
-        already there take the place of those; without it, such an id is an InputError.
+        already there take the place of those; without it, such an id is an InputError. Rows without ids get numbers
+        that no document of the index has, and cannot be upserted.
         """
         replaced: list[int] = []
         arguments.flag("upsert", upsert)
@@ -361,8 +362,9 @@ class Index:
                 kept: Any = {"extras": manifest.extras, "words": manifest.words}
                 return builder.material_of(chunk, pipeline, **kept, progress=count_done)
 
+            numbered = acceptance.Numbered(documents, writer.reader, upsert=upsert)
             with writer.new_segment() as segment:
-                for chunk in builder.in_chunks(acceptance.fitting(documents, writer.field_kinds())):
+                for chunk in builder.in_chunks(numbered.on(acceptance.fitting(documents, writer.field_kinds()))):
                     there = writer.reader.positions([document.id for document in chunk])
                     if there and not upsert:
                         chunk = acceptance.not_in_index(chunk, there, documents)

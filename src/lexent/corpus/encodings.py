@@ -32,15 +32,14 @@ def checked(encoding: str | None) -> str | None:
     if encoding is None:
         return None
     try:
-        b"a".decode(encoding)
-    except UnicodeDecodeError:
-        pass  # one letter is not enough of UTF-16
-    except (LookupError, ValueError):
+        known = codecs.lookup(encoding)
+        known.incrementaldecoder(BAD_BYTES).decode(b"a")  # some, such as idna, have no use for bad bytes
+    except (LookupError, ValueError, TypeError, AssertionError):
         raise InputError(
             f'encoding is "{encoding}"; allowed: an encoding that Python knows, such as utf-8, cp1252 (Western '
             f"Windows), latin-1, utf-16, cp1251 (Cyrillic), shift_jis, gb18030; write --encoding cp1252"
         ) from None
-    return codecs.lookup(encoding).name
+    return known.name
 
 
 def marked(start: bytes) -> str | None:
@@ -54,6 +53,7 @@ def decoded(content: bytes, path: Path, encoding: str | None = None) -> str:
     head = content[:_LOOKED_AT]
     if used == UTF8 and is_wide(head):
         raise undecodable(head, head.index(0), path, 1, UTF8)
+    check_mark(content[:MARK_BYTES], used, path)
     try:
         return content.decode(used).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -64,6 +64,17 @@ def decoded(content: bytes, path: Path, encoding: str | None = None) -> str:
         raise undecodable(line, error.start - start, path, before.count("\n") + 1, used) from error
 
 
+def check_mark(start: bytes, encoding: str, path: Path) -> None:
+    """A RowError where an encoding needs a byte order mark, and the file has none."""
+    if encoding in ("utf-16", "utf-32") and start and marked(start) is None:
+        raise RowError(
+            f"{path}: {encoding} text begins with a byte order mark, and this file has none; name the order: "
+            f"--encoding {encoding}-le (Windows) or --encoding {encoding}-be; --on-error skip leaves the file out",
+            where=str(path),
+            reason="undecodable bytes",
+        )
+
+
 def is_wide(line: bytes) -> bool:
     """Whether so many bytes are zero that this is UTF-16 or UTF-32, or no text at all: UTF-8 allows them."""
     return b"\0" in line and line.count(0) > len(line) // 4
@@ -72,6 +83,7 @@ def is_wide(line: bytes) -> bool:
 def undecodable(line: bytes, place: int, path: Path, number: int, encoding: str) -> RowError:
     """The error for a line that is no text of its encoding. place: of the first bad byte in the line."""
     where = f"{path}, line {number}"
+    line = line if place < len(line) else line + b"\n"  # the line end itself may be half a character
     known = "UTF-8" if encoding.startswith(UTF8) else encoding
     guess = guessed(line)
     say = f'name its encoding: --encoding {guess} (in Python encoding="{guess}")'

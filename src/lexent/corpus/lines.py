@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-from lexent.corpus.encodings import BAD_BYTES, MARK_BYTES, UTF8, bad_byte, is_wide, marked, undecodable
+from lexent.corpus.encodings import BAD_BYTES, MARK_BYTES, UTF8, bad_byte, check_mark, is_wide, marked, undecodable
 from lexent.corpus.problems import RowError
 from lexent.errors import InputError, MissingExtraError, NotFoundError
 
@@ -89,7 +89,9 @@ def text_lines(path: Path, encoding: str | None = None) -> Iterator[Line]:
     A line with bytes that are no text has an error, and the lines after it are given none the less.
     """
     with opened(path) as file:
-        used = marked(cast(Any, file).peek(MARK_BYTES)[:MARK_BYTES]) or encoding or UTF8
+        start = cast(Any, file).peek(MARK_BYTES)[:MARK_BYTES]
+        used = marked(start) or encoding or UTF8
+        check_mark(start, used, path)
         if used.startswith(UTF8):
             for number, raw in enumerate(file, 1):
                 yield _utf8_line(raw.removeprefix(BOM) if number == 1 else raw, path, number)

@@ -31,7 +31,7 @@ LEAST_SHARE = 0.25
 SECTION, PARAGRAPH, SENTENCE = 3, 2, 1
 _BONUS = {SENTENCE: 0.0, PARAGRAPH: 0.1, SECTION: 0.25}
 """How far from the middle a better border may be, as a share of the tokens that fit."""
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(\S[^\n]*?)[ \t]*#*[ \t]*$|^(\w[^\n]*)\n(=+|-{3,})[ \t]*$", re.MULTILINE)
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(\S[^\n]*)$|^(\w[^\n]*)\n(=+|-{3,})[ \t]*$", re.MULTILINE)
 """A heading of Markdown: `## Name`, or a line underlined by = or -."""
 _FENCE = re.compile(r"^(```|~~~)[^\n]*$", re.MULTILINE)
 _BORDER = re.compile(r"\n[ \t]*\n\s*|[.!?…][\"'”’)\]]*\s+(?=[^a-z\s])|[。！？]+[」』”]*")
@@ -92,21 +92,24 @@ class _Cutter:
         self.starts = token_starts
         self.text_start = min(max(document.text_start, 0), len(self.content))
         most = int(size.tokens * CONTEXT_SHARE)
-        self.title = self._clipped((0, max(self.text_start - 1, 0)), most)
+        whole_title = (0, max(self.text_start - 1, 0))
+        self.title = self._clipped(whole_title, most)
+        self.begin = 0 if self.title != whole_title else self.text_start
+        """Where the first passage begins: with the title where that is too long for a context."""
         name = self.content[slice(*self.title)].strip().casefold()
-        self.headings = [
-            heading for heading in _headings(self.content, self.text_start) if self._name(heading).casefold() != name
-        ]
+        self.headings = _headings(self.content, self.text_start)
+        self.is_title = [self._name(heading).casefold() == name for heading in self.headings]
         self.heading_starts = [heading.start for heading in self.headings]
         self.most_headings = most
-        borders = _borders(self.content, self.text_start, self.headings)
+        sections = [heading for heading, same in zip(self.headings, self.is_title, strict=True) if not same]
+        borders = _borders(self.content, self.text_start, sections)
         self.places = np.searchsorted(self.starts, [place for place, _ in borders]).tolist()
         self.strengths = [strength for _, strength in borders]
 
     def passages(self) -> list[Pieces]:
         """The passages, in order."""
         found: list[Pieces] = []
-        at, done, end = self._token_at(self.text_start), 0, len(self.starts)
+        at, done, end = self._token_at(self.begin), 0, len(self.starts)
         while done < end:
             context = self._context(int(self.starts[at]))
             room = self.size.tokens - SPARE_TOKENS - sum(self._count(span) for span in context)
@@ -151,7 +154,7 @@ class _Cutter:
 
     def _context(self, start: int) -> list[Span]:
         """The title, and the headings above a place, as far as they fit."""
-        found = [self.title] if self.title[1] > self.title[0] else []
+        found = [self.title] if self.title[1] > self.title[0] and start >= self.text_start else []
         number = bisect_right(self.heading_starts, start) - 1
         if number < 0:
             return found
@@ -159,7 +162,7 @@ class _Cutter:
         path = heading.parents if heading.start == start else (*heading.parents, number)
         kept: list[Span] = []
         left = self.most_headings
-        for one in reversed(path):  # the innermost first
+        for one in reversed([one for one in path if not self.is_title[one]]):  # the innermost first
             span = self._clipped(self.headings[one].name, left)
             if span[1] <= span[0]:
                 break
@@ -204,10 +207,17 @@ def _headings(content: str, start: int) -> list[_Heading]:
         while path and found[path[-1]].level >= level:
             path.pop()
         first, last = match.span(2 if match[1] else 3)
-        name = (start + first, start + last)
+        name = (start + first, start + first + len(without_closing(text[first:last]) if match[1] else text[first:last]))
         found.append(_Heading(start + match.start(), start + match.end(), name, level, tuple(path)))
         path.append(len(found) - 1)
     return found
+
+
+def without_closing(name: str) -> str:
+    """The name of a Markdown heading without the #s that may close its line."""
+    bare = name.rstrip()
+    opened = bare.rstrip("#")
+    return opened.rstrip() if opened[-1:].isspace() else bare
 
 
 def _borders(content: str, start: int, headings: Sequence[_Heading]) -> list[tuple[int, int]]:

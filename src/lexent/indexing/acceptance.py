@@ -7,6 +7,7 @@ is there already, or a value that does not fit the kind of its field, is one mor
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from lexent.types import Document
 
 if TYPE_CHECKING:
     from lexent.corpus.sources import Source
+    from lexent.indexing.reader import IndexReader
 
 
 def documents_of(source: Source) -> Iterable[Document]:
@@ -82,6 +84,30 @@ def not_in_index(documents: list[Document], there: Iterable[str], source: Iterab
         _leave_out(source, id, "id in the index", message)
     known = set(there)
     return [document for document in documents if document.id not in known]
+
+
+class Numbered:
+    """Gives rows without ids the next numbers that no document of an index has: each source counts its rows from 0."""
+
+    def __init__(self, documents: Iterable[Document], reader: IndexReader, *, upsert: bool) -> None:
+        columns = documents.columns if isinstance(documents, Corpus) else None
+        self._wanted = columns is not None and columns.id is None
+        self._reader, self._next = reader, len(reader)
+        if self._wanted and upsert:
+            raise InputError(
+                "upsert was given rows without ids, so which documents they replace is not known; give each row an id "
+                "(--id COLUMN), or add them: lexent add"
+            )
+
+    def on(self, documents: Iterable[Document]) -> Iterable[Document]:
+        """The documents with ids that are free in the index."""
+        return map(self._numbered, documents) if self._wanted else documents
+
+    def _numbered(self, document: Document) -> Document:
+        while self._reader.positions([str(self._next)]):
+            self._next += 1
+        self._next += 1
+        return replace(document, id=str(self._next - 1))
 
 
 def _leave_out(corpus: Corpus, id: str, reason: str, message: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,10 @@ DOCUMENTS_PER_CHUNK = 4096
 """Documents that are held as text at once."""
 CHARS_PER_CHUNK = 4_000_000
 """Characters of text that are held at once, about: what takes a few minutes to encode on a CPU."""
+FIRST_CHUNK_CHARS = 300_000
+"""As many of the first texts: what takes about ten seconds to encode on a CPU."""
+SHORT_CHUNK_SECONDS = 5.0
+"""Where a chunk takes less, the next may have twice as many characters."""
 
 Progress = Callable[[int], None]
 """Called with the number of texts that were just finished."""
@@ -148,14 +153,20 @@ def _is_part_of(wanted: Manifest, folder: Path) -> bool:
 
 
 def in_chunks(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """The documents in lists of at most DOCUMENTS_PER_CHUNK, and of about CHARS_PER_CHUNK where they are long."""
+    """The documents in lists of at most DOCUMENTS_PER_CHUNK, and of about CHARS_PER_CHUNK where they are long.
+
+    The first lists are shorter, and so are all where the work on one takes long: a checkpoint waits for its end.
+    """
     chunk: list[Document] = []
-    chars = 0
+    chars, most = 0, FIRST_CHUNK_CHARS
     for document in documents:
         chunk.append(document)
         chars += len(document.text)
-        if len(chunk) == DOCUMENTS_PER_CHUNK or chars >= CHARS_PER_CHUNK:
+        if len(chunk) == DOCUMENTS_PER_CHUNK or chars >= min(most, CHARS_PER_CHUNK):
+            begun = monotonic()
             yield chunk
+            if monotonic() - begun < SHORT_CHUNK_SECONDS:
+                most *= 2
             chunk, chars = [], 0
     if chunk:
         yield chunk

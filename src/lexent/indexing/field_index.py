@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 import threading
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent.bounded_cache import BoundedCache
-from lexent.errors import ArtifactError
+from lexent.errors import ArtifactError, InputError
 from lexent.indexing.filters import KINDS, FieldKind, Filter, Match, Node, Span, Stored, mask, stored
 
 UNREADABLE = (sqlite3.DatabaseError, ValueError)
@@ -134,6 +135,7 @@ class StoreConnection:
         self.uri = f"{path.as_uri()}?mode=ro&immutable=1"
         """The file, for SQLite. Immutable, as it never changes: no lock files are needed, also on a read-only disk."""
         self.lock = threading.RLock()
+        self._closed = False
         with self.damage():
             self._connection = sqlite3.connect(self.uri, uri=True, check_same_thread=False)
 
@@ -149,6 +151,13 @@ class StoreConnection:
             yield
         except UNREADABLE as error:
             folder = self._path.parent
+            folder = folder.parent.parent if folder.parent.name == "segments" else folder
+            if self._closed:
+                raise InputError(f'the index "{folder}" is closed; open it again: lexent.open("{folder}")') from error
+            if self._path.exists() and not os.access(self._path, os.R_OK):
+                raise ArtifactError(
+                    f'no permission to read "{self._path}"; allow it: chmod u+r {self._path}'
+                ) from error
             raise ArtifactError(
                 f'"{folder}" is damaged: {self._path.name} cannot be read ({error}); '
                 f"build the index again: lexent index CORPUS --out {folder} --overwrite"
@@ -157,6 +166,7 @@ class StoreConnection:
     def close(self) -> None:
         """Closes the connection."""
         with self.lock:
+            self._closed = True
             self._connection.close()
 
 

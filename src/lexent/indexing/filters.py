@@ -30,6 +30,10 @@ Stored = int | float | str | bytes
 
 FieldKind = Literal["number", "text", "boolean"]
 
+LAST_CHARACTER = "\U0010ffff"
+"""Follows every character of a date."""
+YEARS = range(1000, 10_000)
+"""Numbers that a field of dates is compared with as years."""
 INT64_END = 2**63
 """Numbers from here on are no integers of SQLite; they are stored as bytes, exact and in order."""
 
@@ -127,6 +131,42 @@ class Filter:
         """The texts that it compares a field with."""
         spans = (span for match in _matches(self.root) if match.field == name for span in match.spans)
         return frozenset(end for span in spans for end in (span.low, span.high) if isinstance(end, str))
+
+    def on_dates(self, name: str) -> Filter:
+        """The filter for a field of dates: a year may be a number, and a date that stops early means all within it.
+
+        A year holds its months, days and times: 2019-05 equals 2019-05-31, which is not greater than it.
+        """
+        return Filter(_on_dates(self.root, name))
+
+
+def _on_dates(node: Node, name: str) -> Node:
+    if isinstance(node, Join):
+        return Join(node.all, frozenset(_on_dates(part, name) for part in node.parts))
+    if isinstance(node, Not):
+        return Not(_on_dates(node.part, name))
+    if node.field != name:
+        return node
+    spans = frozenset(_of_years(span) for span in node.spans if span.low != _HUGE)
+    return Match(name, frozenset(map(_of_dates, spans)))
+
+
+def _of_years(span: Span) -> Span:
+    """A span of years that are numbers, as text; others as they are."""
+    ends = [end for end in (span.low, span.high) if isinstance(end, int | float)]
+    if not ends or any(end not in YEARS for end in ends):
+        return span
+    low, high = (str(int(end)) if isinstance(end, int | float) else end for end in (span.low, span.high))
+    return Span("" if low is None else low, b"" if high == "" else high, span.low_open, span.high_open)
+
+
+def _of_dates(span: Span) -> Span:
+    low, high = span.low, span.high
+    if isinstance(low, str) and low and span.low_open:
+        low += LAST_CHARACTER
+    if isinstance(high, str) and high and not span.high_open:
+        high += LAST_CHARACTER
+    return Span(low, high, span.low_open, span.high_open)
 
 
 def mask(node: Node, size: int, find: Callable[[Match], NDArray[np.bool_]]) -> NDArray[np.bool_]:

@@ -216,14 +216,17 @@ class IndexReader:
                 f'no document has the field "{unknown[0]}"; fields: {", ".join(sorted(known)) or "none"}; '
                 "fields come from the columns and metadata that were indexed"
             )
-        for name, requested in where.kinds.items():
+        for name in where.kinds:
             present = self.field_kinds(name)
+            if present == {"text"} and not self.has_other_text(name):
+                _check_dates(name, where.texts(name))
+                where = where.on_dates(name)
+            requested = where.kinds[name]
             if requested and present and not requested & present:
                 held, given = " and ".join(sorted(present)), " or ".join(sorted(requested))
                 example = _CONDITION_EXAMPLES[min(present)].format(name=name)
+                held = held if held != "text" or self.has_other_text(name) else "date"
                 raise InputError(f'the field "{name}" holds {held} values, not {given} ones; {example}')
-            if "text" in requested and present == {"text"} and not self.has_other_text(name):
-                _check_dates(name, where.texts(name))
         pairs = zip(self.runs, self.document_stores, strict=True)
         return [runs.by_passage(store.matching(where)) for runs, store in pairs]
 

@@ -373,7 +373,7 @@ class Writer:
             named = {str(self.path / name) for name in manifest.files}
             kept = {part.name for part in manifest.segments}
             (self.path / NEW).unlink(missing_ok=True)
-            for path in self.path.glob(f"{NAMES}-*.npz"):
+            for path in self.path.glob(f"{NAMES}-*"):
                 if str(path) not in named:
                     path.unlink(missing_ok=True)
             for folder in (self.path / SEGMENTS).iterdir():

@@ -24,7 +24,7 @@ T = TypeVar("T")
 SETTINGS = settings_group(
     "training/reconstruction/trainer.py",
     "TrainConfig",
-    ("d_sae", "k", "nested_k", "batch", "lr", "seed", "tied", "architecture"),
+    ("d_sae", "k", "k_from", "nested_k", "batch", "lr", "seed", "tied", "architecture"),
     flags={"d_sae": "--latents", "k": "--sae-k"},
     more_help={
         "d_sae": "With --recipe ssr: 16,384; uhd: 81,920 in each bucket.",
@@ -207,7 +207,7 @@ def _refuse_others(
         if not with_ssr:
             if run.passes is not None:
                 raise InputError(f"--passes was given, but {useless}")
-            _refuse([name for name in settings if name == "tied"], SETTINGS, useless)
+            _refuse([name for name in settings if name in ("tied", "k_from")], SETTINGS, useless)
     else:
         _refuse(pairs, from_pairs.PAIRS, "it is of learning from pairs: add --recipe ssr or uhd")
     if not with_ssr:

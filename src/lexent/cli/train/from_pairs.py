@@ -73,8 +73,8 @@ PAIRS = changes_of(PairSources) + settings_group(
 SSR = changes_of(SsrRun) + settings_group(
     *_RETRIEVAL,
     (
-        "whole", "whole_d_sae", "whole_k", "k_from", "gains", "idf", "function_words", "emphasis", "wide", "alpha",
-        "beta", "gamma", "teacher", "whole_temperature", "freeze",
+        "whole", "whole_d_sae", "whole_k", "gains", "idf", "function_words", "emphasis", "wide", "alpha", "beta",
+        "gamma", "teacher", "whole_temperature", "freeze",
     ),
     panel=_PAIRS_PANEL,
     flags={"whole_d_sae": "--whole-latents", "freeze": "--unfreeze/--freeze"},

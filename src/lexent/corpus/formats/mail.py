@@ -46,8 +46,15 @@ def read_mailbox(file: SourceFile) -> Iterator[Part]:
 def _part(content: bytes, name: str) -> Part:
     message = message_from_bytes(content, policy=policy.default)
     fields = {"date": _date(message), "from": _header(message, "from"), "to": _addresses(message)}
-    known = {field: value for field, value in fields.items() if value}
-    return Part(_body(message, name), title=_header(message, "subject"), metadata=known)
+    known = {field: _clean(value) for field, value in fields.items() if value}
+    return Part(_body(message, name), title=_clean(_header(message, "subject")), metadata=known)
+
+
+def _clean(value: Any) -> Any:
+    """A header, or several, with a mark in the place of each byte that is no text."""
+    if isinstance(value, list):
+        return [_clean(one) for one in value]
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _body(message: EmailMessage, name: str) -> str:

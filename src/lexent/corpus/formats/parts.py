@@ -10,11 +10,12 @@ from typing import Any
 
 from lexent.corpus.encodings import decoded
 from lexent.corpus.lines import opened
+from lexent.corpus.passages import without_closing
 from lexent.corpus.problems import RowError
 
 HIGHEST_LEVEL = 6
 """Levels of headings that Markdown has."""
-_HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*")
+_HEADING = re.compile(r"#{1,6}\s+(.*)")
 _UNDERLINE = re.compile(r"(?<=\S)[ \t]*\n((?:=+|-{3,})[ \t]*)$", re.MULTILINE)
 _READS_AS_HEADING = re.compile(r"^(#{1,6}\s)", re.MULTILINE)
 
@@ -86,9 +87,10 @@ def without_title(text: str, title: str) -> tuple[str, str]:
         if line.startswith(("```", "~~~")):
             in_code = not in_code
         found = None if in_code else _HEADING.fullmatch(line)
-        if found and found[1]:
-            title = title or found[1]
-            if place == 0 and found[1] == title:
+        name = without_closing(found[1]) if found else ""
+        if name:
+            title = title or name
+            if place == 0 and name == title:
                 text = text[len(line) :].strip()
             break
     return text, title

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from lexent.training.reconstruction.trainer import TrainConfig, Trainer
 
-MAX_NAMING_TEXTS = 100_000
+MAX_NAMING_TEXTS = 50_000
 """Latents are named on so many of the texts at most."""
 Report = Callable[[str, float, str], None]
 """Called with the stage, the share of it that is done, and a few words."""
