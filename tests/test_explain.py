@@ -50,7 +50,7 @@ def test_contributions_and_rest_sum_to_the_score(
         assert abs(total - hit.score) <= 1e-5
         assert top is None or len(explanation.contributions) <= top
         for part in explanation.contributions:
-            assert part.value == pytest.approx(part.query * part.document, abs=1e-6)
+            assert part.value == pytest.approx(part.query * part.document, rel=1e-6, abs=1e-6)
             assert part.query == weights[part.concept]
         sizes = [abs(part.value) for part in explanation.contributions]
         assert sizes == sorted(sizes, reverse=True)

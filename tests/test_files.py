@@ -271,6 +271,16 @@ def test_source_code(tmp_path: Path, name: str) -> None:
     assert only(tmp_path / name) == Document(name, text, name)
 
 
+def test_facts_before_markdown(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("---\ntitle: 'On boarding'\ntags: [a, b]\n---\n\n# Laptops\n\nAsk Ann.\n")
+    assert only(path) == Document("a.md", "# Laptops\n\nAsk Ann.", "On boarding")
+    path.write_text("---\ntags:\n  - a\n---\n# Laptops\n\nAsk Ann.\n")
+    assert only(path) == Document("a.md", "Ask Ann.", "Laptops")
+    path.write_text("---\n\nA line above, and one below.\n\n---\n\nAsk Ann.\n")
+    assert only(path).text.startswith("---")
+
+
 def test_mail(tmp_path: Path) -> None:
     path = tmp_path / "a.eml"
     path.write_bytes(MESSAGE)

@@ -147,6 +147,13 @@ def test_groups_are_the_same_whatever_the_order_of_concepts(planted: Index) -> N
     assert group_concepts([], [], lexicon=planted.lexicon, query=coded).groups == ()
 
 
+def test_lines_of_a_hit_are_steered_by_their_names(planted: Index) -> None:
+    """A line has the first word of its group, and then words of the document."""
+    for group in planted.search("telescope bishop yeast").groups:
+        steered = planted.search("telescope bishop yeast", steer={f"{group.head} · elsewhere": 2.0}).steered
+        assert {one.id for one in steered} == set(group.concepts)
+
+
 def test_steering_moves_all_members_and_no_boundaries(planted: Index) -> None:
     plain = planted.search("telescope bishop yeast")
     group = plain.groups[0]

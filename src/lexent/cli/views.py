@@ -191,8 +191,7 @@ def word_matches(found: WordExplanation) -> Iterator[Text]:
     for place, match in enumerate(shown):
         line = _bar_line(match.value, longest, place)
         line.append(f"{match.word:{left}} ↔ ")
-        words = ", ".join(f"{each.word} {each.value:.2f}" for each in match.found[:FOUND_WORDS])
-        yield cut(line.append(words, style="yellow"))
+        yield cut(line.append(match.shown(FOUND_WORDS), style="yellow"))
     more = found.matches[FULL:]
     if more:
         yield Text(f"{MARGIN}{'':24} {sum(match.value for match in more):6.2f}  {len(more)} more words", style="dim")

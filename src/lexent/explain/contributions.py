@@ -36,7 +36,7 @@ class Explanation:
     """The score by concepts that say the same, strongest first, those of form last; the values sum to it."""
 
     def top(self, n: int) -> Explanation:
-        """The n strongest contributions; the others go into the rest. The groups stay as they are."""
+        """The n strongest contributions; the others go into the rest. All groups stay; as text, n are shown."""
         n = arguments.whole("n", n, least=0)
         kept, others = self.contributions[:n], self.contributions[n:]
         rest = self.rest + sum(part.value for part in others)
@@ -53,7 +53,8 @@ class Explanation:
 
     def _group_lines(self) -> str:
         longest = max(abs(group.value) for group in self.groups)
-        shown, others = self.groups[:SHOWN_GROUPS], self.groups[SHOWN_GROUPS:]
+        most = min(SHOWN_GROUPS, len(self.contributions)) if self.left_out else SHOWN_GROUPS
+        shown, others = self.groups[:most], self.groups[most:]
         lines = [f"  {bar(group.value, longest)} {group.value:8.3f}  {group.label}" for group in shown]
         if others:
             lines.append(f"  {'':{BAR_CHARS}} {sum(group.value for group in others):8.3f}  {len(others)} more")

@@ -29,6 +29,8 @@ SHOWN_LINES = 8
 """Words of the query that the readable form shows."""
 SHOWN_WORDS = 4
 """Words of the document that it shows with each."""
+LEAST_REST = 0.05
+"""A smaller sum of the words that are not shown is not shown either."""
 MatchKind = Literal["word", "whole", "concept"]
 Typed = tuple[str, MatchKind]
 """What a part of a query is called, and what it is."""
@@ -55,6 +57,12 @@ class WordMatch:
     """The sum of the words that were left out."""
     kind: MatchKind = "word"
     """A word; the query as a whole; or a concept that was added to the query."""
+
+    def shown(self, n: int) -> str:
+        """The n strongest words with their values, and the sum of the others, where it shows."""
+        parts = [f"{found.word} {found.value:.2f}" for found in self.found[:n]]
+        rest = self.rest + sum(found.value for found in self.found[n:])
+        return " · ".join([*parts, *([f"… {rest:.2f}"] if abs(rest) >= LEAST_REST else [])])
 
     def __str__(self) -> str:
         words = ", ".join(found.word for found in self.found[:SHOWN_WORDS])
@@ -93,8 +101,9 @@ class WordExplanation:
         left = max((len(match.word) for match in self.matches[:SHOWN_LINES]), default=0)
         lines = [f"{self.id}  {self.score:.3f}"]
         for match in self.matches[:SHOWN_LINES]:
-            words = ", ".join(f"{found.word} {found.value:.2f}" for found in match.found[:SHOWN_WORDS])
-            lines.append(f"  {bar(match.value, longest)} {match.value:8.3f}  {match.word:{left}} ↔ {words}")
+            lines.append(
+                f"  {bar(match.value, longest)} {match.value:8.3f}  {match.word:{left}} ↔ {match.shown(SHOWN_WORDS)}"
+            )
         more = self.matches[SHOWN_LINES:]
         if more or self.rest:
             rest = self.rest + sum(match.value for match in more)

@@ -133,7 +133,8 @@ def _concepts(
     """The concepts that a name means.
 
     A number or "#number" means one concept; the name or the first word of a group of the query, all concepts of the
-    group; an exact label, present or former, one concept. Any other name means every active concept whose label begins
+    group; an exact label, present or former, one concept; the name of a line of a hit, all concepts of the group that
+    has its first word. Any other name means every active concept whose label begins
     with a part that has the name's words, side by side and whole; where none has, the concept of the lexicon that is
     called so; else every active concept with these words in its label, or the one that the lexicon finds closest. What
     stands in brackets only tells labels apart.
@@ -145,6 +146,9 @@ def _concepts(
         return list(of_group)
     if lexicon.concepts.exact(name) is not None:
         return [lexicon.resolve(name).id]
+    of_line = groups.named(name.split(SEPARATOR)[0]) if groups is not None and SEPARATOR in name else ()
+    if of_line:
+        return list(of_line)
     labels = {concept: _BRACKETS.sub("", lexicon.label(concept)) for concept in active}
     first = [concept for concept, label in labels.items() if has_words(label.split(SEPARATOR)[0], name)]
     if first:

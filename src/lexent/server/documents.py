@@ -103,7 +103,8 @@ class Bulk:
                     if len(self._rows) >= self.served.limits.batch:
                         await self._commit()
                 yield self._replies()
-            self._take(rest)
+            if rest:  # no line end after the last row
+                self._take(rest)
             await self._commit()
         except LexentError as error:  # nothing after this row is read; what was committed stays
             self._fail(self.lines + 1, error)

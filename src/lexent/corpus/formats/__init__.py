@@ -34,7 +34,7 @@ class Format:
 
 
 FORMATS = (
-    Format((".txt", ".text"), read_text),
+    Format((".txt", ".text", ".log"), read_text),
     Format((".md", ".markdown"), read_markdown),
     Format((".rst",), read_rst),
     Format((".html", ".htm", ".xhtml"), read_html, "lxml"),
