@@ -119,7 +119,7 @@ class IndexReader:
         """Number of concepts and words: a word's number follows those of all concepts."""
         return self.manifest.size
 
-    @property
+    @cached_property
     def bases(self) -> NDArray[np.int64]:
         """int64[n_segments + 1]: position of the first passage of each segment, and the end."""
         return np.cumsum([0, *(segment.n_documents for segment in self.segments)])

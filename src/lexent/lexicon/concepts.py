@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal, overload
 
 from lexent import arguments
+from lexent.bounded_cache import BoundedCache
 from lexent.errors import ArtifactError, NotFoundError
 
 Category = Literal["lexical", "narrow", "broad", "unknown"]
@@ -28,6 +29,8 @@ DOCUMENTS = "documents"
 """The source of a label that comes from the documents of an index."""
 Evidence = tuple[tuple[str, float, int], ...]
 """Words that raise a concept, with their shares of its activation and how often each did (0 where not known)."""
+MAX_CACHED_EVIDENCE = 4096
+"""Concepts whose words are kept at hand, about 1 KB each."""
 MIN_SUGGESTION_SIMILARITY = 0.6
 """From this likeness on a concept is suggested for a name that there is not."""
 
@@ -104,6 +107,7 @@ class Concepts(Sequence[Concept]):
         self._all = concepts if isinstance(concepts, MadeConcepts) else list(concepts)
         self.former = dict(former or {})
         self._here = here
+        self._evidence: BoundedCache[int, Evidence] = BoundedCache(MAX_CACHED_EVIDENCE)
 
     def raised_here(self, concept: int) -> Evidence:
         """In an index: words of its documents that raise a concept, highest gain first; none elsewhere."""
@@ -114,6 +118,10 @@ class Concepts(Sequence[Concept]):
 
         A name that a person or a language model gave comes first.
         """
+        found = self._evidence.get(concept)
+        return self._evidence.put(concept, self._evidence_of(concept)) if found is None else found
+
+    def _evidence_of(self, concept: int) -> Evidence:
         own = self._all[concept]
         if own.source in ("", DOCUMENTS):
             here = self.raised_here(concept)

@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -33,6 +34,8 @@ MAX_WORD_CHARS = 30
 """Letters of a word in a name."""
 BROAD_ENTROPY_BITS = 4.3
 """Entropy in bits, over words, from which a latent counts as broad."""
+MAX_CACHED_PAIRS = 65_536
+"""Pairs of words of which it is kept whether they are forms of one."""
 CONTEXT_WORDS = 6
 """Words on each side of a firing token that are shown, and counted for broad latents."""
 
@@ -111,10 +114,13 @@ def strongest(words: Sequence[Word]) -> tuple[tuple[str, float], ...]:
     return tuple((word.text[:MAX_WORD_CHARS], round(word.share, 2)) for word in most if word.share >= 0.01)
 
 
+@lru_cache(MAX_CACHED_PAIRS)
 def same_word(one: str, other: str) -> bool:
     """Whether two words are forms of one: the same stem with two common endings."""
     if one == other:
         return True
+    if one[:3] != other[:3]:
+        return False
     shorter = min(len(one), len(other))
     shared = next((at for at in range(shorter) if one[at] != other[at]), shorter)
     if shared < 3 or shared < 0.5 * shorter:

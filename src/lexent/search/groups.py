@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent import cpu
 from lexent.function_words import FUNCTION_WORDS
 from lexent.lexicon import Lexicon
 from lexent.lexicon.concepts import SEPARATOR, Concepts
@@ -29,6 +31,8 @@ ALIKE = 0.5
 """Groups at least so alike are one."""
 NEGLIGIBLE_SHARE = 0.004
 """Concepts with less of the query's weight join a group and never make one."""
+MAX_CACHED_WORDS = 65_536
+"""Words of which it is kept whether they can name anything."""
 NAME_WORDS = 3
 """Words in the name of a group."""
 MIN_NAME_SHARE = 0.12
@@ -179,7 +183,8 @@ def group_concepts(
     topics = np.array([place for place in range(len(known)) if place not in forms], np.int64)
     directions = _directions(lexicon, np.asarray(ids, np.int64), words)
     parts = [mass[topics, None] * _unit(side[topics]) for side in (documents, queries, directions)]
-    clusters = [topics[cluster] for cluster in _clustered(parts, mass[topics], naming[topics])]
+    with cpu.one_blas_thread():  # small products, which would only wait for a second thread
+        clusters = [topics[cluster] for cluster in _clustered(parts, mass[topics], naming[topics])]
     found: list[ConceptGroup] = []
     held = list(taken)
     for cluster in sorted(clusters, key=lambda cluster: -float(mass[cluster].sum())):
@@ -190,10 +195,10 @@ def group_concepts(
         held.append(found[-1].head)
     if forms:
         found.append(_group(FORM, forms, ids, weights, form=True))
-    naming_words = {
-        int(one): {vocabulary.words[at]: float(row[at]) for at in np.flatnonzero(row).tolist()}
-        for one, row in zip(ids, naming, strict=True)
-    }
+    naming_words: dict[int, dict[str, float]] = {int(one): {} for one in ids}
+    rows, places = np.nonzero(naming)
+    for row, at, value in zip(rows.tolist(), places.tolist(), naming[rows, places].tolist(), strict=True):
+        naming_words[int(ids[row])][vocabulary.words[at]] = value
     return QueryGroups(tuple(found), naming_words)
 
 
@@ -285,16 +290,16 @@ def _profiles(
     if query is not None:
         names, shares = query.shares_by_word(ids)
         typed = [(row, vocabulary.place(word)) for row, word in enumerate(names) if _names_something(word)]
-    entries = [
-        (row, vocabulary.place(word), share)
-        for row, concept in enumerate(ids.tolist())
-        for word, share in _evidence(concepts, concept, labels)
-        if _names_something(word)
-    ]
+    rows, places, known = list[int](), list[int](), list[float]()
+    for row, concept in enumerate(ids.tolist()):
+        for word, share in _evidence(concepts, concept, labels):
+            if _names_something(word):
+                rows.append(row)
+                places.append(vocabulary.place(word))
+                known.append(share)
     documents = np.zeros((len(ids), len(vocabulary.words)))
     queries = np.zeros_like(documents)
-    for row, place, share in entries:
-        documents[row, place] += share
+    np.add.at(documents, (np.array(rows, np.int64), np.array(places, np.int64)), known)
     for row, place in typed:
         queries[:, place] += shares[row]
     for row, concept in enumerate(ids.tolist()):
@@ -319,6 +324,7 @@ def _directions(lexicon: Lexicon, ids: NDArray[np.int64], labels: Mapping[int, s
     return found
 
 
+@lru_cache(MAX_CACHED_WORDS)
 def _names_something(word: str) -> bool:
     return word not in FUNCTION_WORDS and word != WHOLE_TEXT and len(word) > 1 and any(map(str.isalpha, word))
 

@@ -116,6 +116,7 @@ class Searcher:
         self._coded_queries: BoundedCache[str, CodedQuery] = BoundedCache(MAX_CACHED_QUERIES)
         self._coded_documents: BoundedCache[int, CodedText] = BoundedCache(MAX_CACHED_DOCUMENTS)
         self._groups: BoundedCache[tuple[str, int], QueryGroups] = BoundedCache(MAX_CACHED_QUERIES)
+        self._weighed_groups: BoundedCache[tuple[str, int, bytes], QueryGroups] = BoundedCache(MAX_CACHED_QUERIES)
         self._lexical: Lexical | None = None
         self.document_scorer = DocumentScorer(
             segments, self.recipe, size=reader.size, concepts=concepts, tombstones=tombstones
@@ -390,8 +391,13 @@ class Searcher:
 
     def groups(self, query: Query) -> QueryGroups:
         """The query's concepts as groups of those that say the same. Steering moves weights and not members."""
-        base, ids = self._plain_groups(query.text), query.ids.tolist()
-        return base.weighed(ids, query.weights.tolist(), lexicon=self.lexicon, words=self._word_labels(ids))
+
+        def make() -> QueryGroups:
+            base, ids = self._plain_groups(query.text), query.ids.tolist()
+            return base.weighed(ids, query.weights.tolist(), lexicon=self.lexicon, words=self._word_labels(ids))
+
+        weighted = query.ids.tobytes() + query.weights.tobytes()
+        return self._weighed_groups.get_or_make((query.text, self.models.renamings, weighted), make)
 
     def _word_labels(self, ids: Sequence[int]) -> dict[int, str]:
         """The names of those of some ids that are words."""
