@@ -53,6 +53,9 @@ class IndexModels:
     @property
     def lexicon(self) -> Lexicon:
         """The lexicon, loaded on first use and checked against the manifest."""
+        named = self._named
+        if named is not None:  # without the lock: each label of an explanation comes here
+            return named
         with self._loading:
             if self._lexicon is None:
                 loaded = self._load("lexicon", self._given[1], load_lexicon)

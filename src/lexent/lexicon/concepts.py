@@ -80,6 +80,9 @@ class MadeConcepts(Sequence[Concept]):
     def __getitem__(self, place: int | slice) -> Concept | list[Concept]:
         if isinstance(place, slice):
             return [self[one] for one in range(*place.indices(self._size))]
+        made = self._made.get(place)
+        if made is not None:
+            return made
         place = operator.index(place)
         place += self._size if place < 0 else 0
         if not 0 <= place < self._size:

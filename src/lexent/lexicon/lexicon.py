@@ -78,7 +78,7 @@ class Lexicon:
         """The name in reports and manifests."""
         return self.info.name
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many latents there are, those for whole texts with them."""
         return self.token_size + (self.whole.config.d_sae if self.whole is not None else 0)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lexent import cpu
 from lexent.function_words import FUNCTION_WORDS
 from lexent.lexicon import Lexicon
-from lexent.lexicon.concepts import SEPARATOR, Concepts
+from lexent.lexicon.concepts import SEPARATOR, Concepts, Evidence
 from lexent.lexicon.names import same_word
 from lexent.lexicon.words import WORD
 from lexent.search.coded_text import WHOLE_TEXT, CodedText
@@ -258,23 +258,25 @@ class _Vocabulary:
 
     def __init__(self) -> None:
         self.words: list[str] = []
-        self._places: dict[str, int] = {}
+        self.places: dict[str, int] = {}
+        """The column of each word that was looked up; -1 for those that name nothing."""
         self._near: dict[str, list[int]] = {}
 
     def place(self, word: str) -> int:
-        """The column of a word; a new one where no form of it is known."""
-        known = self._places.get(word)
-        if known is not None:
-            return known
+        """The column of a word; a new one where no form of it is known; -1 for a word that names nothing."""
+        known = self.places.get(word)
+        if known is None:
+            known = self.places[word] = self._found_or_added(word) if _names_something(word) else -1
+        return known
+
+    def _found_or_added(self, word: str) -> int:
         near = self._near.setdefault(word[:3], [])  # forms of one word share their first three letters
         for place in near:
             if same_word(self.words[place], word):
-                self._places[word] = place
                 return place
         self.words.append(word)
         near.append(len(self.words) - 1)
-        self._places[word] = len(self.words) - 1
-        return self._places[word]
+        return near[-1]
 
 
 def _profiles(
@@ -289,30 +291,33 @@ def _profiles(
     shares = np.zeros((0, len(ids)))
     if query is not None:
         names, shares = query.shares_by_word(ids)
-        typed = [(row, vocabulary.place(word)) for row, word in enumerate(names) if _names_something(word)]
+        typed = [(row, vocabulary.place(word)) for row, word in enumerate(names)]
     rows, places, known = list[int](), list[int](), list[float]()
+    place_of = vocabulary.places.get
     for row, concept in enumerate(ids.tolist()):
-        for word, share in _evidence(concepts, concept, labels):
-            if _names_something(word):
+        for word, share, _ in _evidence(concepts, concept, labels):
+            place = place_of(word)
+            if place is None:
+                place = vocabulary.place(word)
+            if place >= 0:
                 rows.append(row)
-                places.append(vocabulary.place(word))
+                places.append(place)
                 known.append(share)
     documents = np.zeros((len(ids), len(vocabulary.words)))
     queries = np.zeros_like(documents)
     np.add.at(documents, (np.array(rows, np.int64), np.array(places, np.int64)), known)
     for row, place in typed:
-        queries[:, place] += shares[row]
+        if place >= 0:
+            queries[:, place] += shares[row]
     for row, concept in enumerate(ids.tolist()):
         if concept in labels:  # who has the word has it as it was typed: so the parts of an identifier are one group
             documents[row] += queries[row]
     return documents, queries
 
 
-def _evidence(concepts: Concepts, concept: int, labels: Mapping[int, str]) -> list[tuple[str, float]]:
-    """The words that raise a concept in documents, and their shares; a word of the index raises itself."""
-    if concept in labels:
-        return [(labels[concept].lower(), 1.0)]
-    return [(word, share) for word, share, _ in concepts.evidence(concept)]
+def _evidence(concepts: Concepts, concept: int, labels: Mapping[int, str]) -> Evidence:
+    """The words that raise a concept in documents, with their shares; a word of the index raises itself."""
+    return ((labels[concept].lower(), 1.0, 0),) if concept in labels else concepts.evidence(concept)
 
 
 def _directions(lexicon: Lexicon, ids: NDArray[np.int64], labels: Mapping[int, str]) -> NDArray[np.float64]:
