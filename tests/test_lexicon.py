@@ -458,7 +458,7 @@ def test_the_shipped_lexicon_fits_the_default_encoder(default: Lexicon, shared_e
     assert default.sae.config.d_in == shared_encoder.dim
 
 
-def test_every_shipped_concept_has_a_name_a_category_examples_and_a_frequency(default: Lexicon) -> None:
+def test_every_shipped_concept_has_a_name_a_category_and_a_frequency(default: Lexicon) -> None:
     assert len(default.concepts) == default.size
     labels = [concept.label for concept in default.concepts]
     assert len(set(labels)) == len(labels)
@@ -468,9 +468,15 @@ def test_every_shipped_concept_has_a_name_a_category_examples_and_a_frequency(de
         assert any(letter.isalnum() for letter in concept.label)
         assert not any(mark in concept.label for mark in ("##", "[CLS]", "[SEP]", "[UNK]"))
         assert concept.category in ("lexical", "narrow", "broad")
-        assert concept.examples
         assert all(concept.examples)
         assert 0 < concept.frequency <= 1
+
+
+def test_shipped_concepts_without_examples_are_few(default: Lexicon) -> None:
+    """Those that fire only in texts that may not be quoted; words that raise them are there all the same."""
+    without = [concept for concept in default.concepts if not concept.examples]
+    assert len(without) <= 0.015 * default.size
+    assert all(concept.raised_by for concept in without)
 
 
 def test_shipped_concepts_are_found_by_their_names(default: Lexicon) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from lexent.function_words import FUNCTION_WORDS
 from lexent.lexicon.concepts import SEPARATOR, Category, Concept
-from lexent.lexicon.forms import form_of
+from lexent.lexicon.forms import form_of, token_form
 from lexent.lexicon.words import WORD
 
 if TYPE_CHECKING:
@@ -235,7 +235,10 @@ def _form(statistics: Statistics, latent: int, evidence: WordEvidence) -> str:
     places = places[places[:, 0] >= 0, 1]
     at_start = float(np.mean((places == 1) | (places == 0))) if len(places) else 0.0
     words = [(word.text, word.share, word.gain) for word in evidence.words]
-    return _shared_piece(statistics, latent, evidence) or form_of(words, at_start=at_start)
+    form = _shared_piece(statistics, latent, evidence) or form_of(words, at_start=at_start)
+    if form or any(word.is_content for word in evidence.words):
+        return form
+    return token_form(evidence.top.text)
 
 
 def _label(evidence: WordEvidence) -> list[str]:
