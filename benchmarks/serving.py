@@ -59,7 +59,7 @@ def main() -> None:
         own = Path(folder) / "served.lexent"
         shutil.copytree(place, own)  # what is added goes to a copy
         found["documents"] = len(collection.documents)
-        found["library_ms"] = library(own, queries)
+        found["library_ms"], found["recipe"] = library(own, queries)
         with serving(own) as (port, process):
             found["http"] = overhead(port, queries)
             request = distinct(queries)
@@ -112,8 +112,8 @@ def distinct(queries: list[str]) -> Request:
 # --- HTTP beside the library -------------------------------------------------------------------------------------
 
 
-def library(path: Path, queries: list[str]) -> float:
-    """Milliseconds of a search with explanations by the Python API, for queries whose vectors are known."""
+def library(path: Path, queries: list[str]) -> tuple[float, str]:
+    """Milliseconds of a search with explanations by the Python API, for queries whose vectors are known; the recipe."""
     with Index.open(path) as index:
         some = queries[:20]
         for query in some:
@@ -124,7 +124,8 @@ def library(path: Path, queries: list[str]) -> float:
             for hit in index.search(some[number % len(some)], k=K):
                 hit.explain()
             taken.append(perf_counter() - began)
-    return float(np.median(taken) * 1e3)
+        recipe = index.recipe.name
+    return float(np.median(taken) * 1e3), recipe
 
 
 def overhead(port: int, queries: list[str]) -> dict[str, float]:
@@ -244,7 +245,7 @@ def text(found: dict[str, Any]) -> str:
 def page(found: dict[str, Any]) -> str:
     facts = [
         f"- command: `{found['command']}`",
-        f"- data: {found['documents']:,} documents (SciFact), the embedded encoder and lexicon, recipe latent-terms",
+        f"- data: {found['documents']:,} documents (SciFact), default encoder and lexicon, recipe {found['recipe']}",
         f"- machine: {found['machine']}; server and clients share its cores",
         f"- date: {found['date']}",
     ]

@@ -33,6 +33,8 @@ NEGLIGIBLE_SHARE = 0.004
 """Concepts with less of the query's weight join a group and never make one."""
 MAX_CACHED_WORDS = 65_536
 """Words of which it is kept whether they can name anything."""
+WORDS_OF_NEGLIGIBLE = 3
+"""Words of such a concept that say which group it joins."""
 NAME_WORDS = 3
 """Words in the name of a group."""
 MIN_NAME_SHARE = 0.12
@@ -177,10 +179,11 @@ def group_concepts(
     words, vocabulary = words or {}, _Vocabulary()
     known = [None if int(one) in words else lexicon.concept(int(one)) for one in ids]
     labels = [words[int(one)] if concept is None else concept.label for one, concept in zip(ids, known, strict=True)]
-    documents, queries = _profiles(lexicon.concepts, np.asarray(ids, np.int32), query, vocabulary, words)
+    small = mass < NEGLIGIBLE_SHARE * float(mass.sum())
+    documents, queries = _profiles(lexicon.concepts, np.asarray(ids, np.int32), small, query, vocabulary, words)
     naming = documents * (1 + QUERY_WORD_BOOST * queries) + QUERY_WORD_SHARE * queries
-    forms = [place for place, concept in enumerate(known) if concept is not None and concept.form]
-    topics = np.array([place for place in range(len(known)) if place not in forms], np.int64)
+    of_form = np.array([concept is not None and concept.form != "" for concept in known], np.bool_)
+    forms, topics = np.flatnonzero(of_form).tolist(), np.flatnonzero(~of_form)
     directions = _directions(lexicon, np.asarray(ids, np.int64), words)
     parts = [mass[topics, None] * _unit(side[topics]) for side in (documents, queries, directions)]
     with cpu.one_blas_thread():  # small products, which would only wait for a second thread
@@ -282,11 +285,15 @@ class _Vocabulary:
 def _profiles(
     concepts: Concepts,
     ids: NDArray[np.int32],
+    small: NDArray[np.bool_],
     query: CodedText | None,
     vocabulary: _Vocabulary,
     labels: Mapping[int, str],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """float64[n_concepts, n_words] twice: how much words raise each concept in documents, and in the query."""
+    """float64[n_concepts, n_words] twice: how much words raise each concept in documents, and in the query.
+
+    Of the small ones, only the words that raise them most.
+    """
     typed: list[tuple[int, int]] = []
     shares = np.zeros((0, len(ids)))
     if query is not None:
@@ -294,8 +301,9 @@ def _profiles(
         typed = [(row, vocabulary.place(word)) for row, word in enumerate(names)]
     rows, places, known = list[int](), list[int](), list[float]()
     place_of = vocabulary.places.get
-    for row, concept in enumerate(ids.tolist()):
-        for word, share, _ in _evidence(concepts, concept, labels):
+    for row, (concept, few) in enumerate(zip(ids.tolist(), small.tolist(), strict=True)):
+        evidence = _evidence(concepts, concept, labels)
+        for word, share, _ in evidence[:WORDS_OF_NEGLIGIBLE] if few else evidence:
             place = place_of(word)
             if place is None:
                 place = vocabulary.place(word)
@@ -352,7 +360,7 @@ def _clustered(
     held = {row for cluster in clusters for row in cluster}
     small = [int(row) for row in order if int(row) not in held]
     if small:
-        sums = [np.stack([side[cluster].sum(axis=0) for cluster in clusters]) for side in parts]
+        sums = [_sums(side, clusters) for side in parts]
         sides = zip(ALIKENESS.values(), parts, sums, strict=True)
         alike = np.asarray(sum(share * (_unit(side[small]) @ _unit(sum_).T) for share, side, sum_ in sides))
         for row, nearest in zip(small, alike.argmax(axis=1).tolist(), strict=True):
@@ -368,7 +376,7 @@ def _joined(
     total = float(weights.sum())
     products = []
     for side in parts:
-        sums = np.stack([side[cluster].sum(axis=0) for cluster in clusters])
+        sums = _sums(side, clusters)
         products.append(sums @ sums.T)
     lengths = [np.sqrt(np.maximum(product.diagonal(), 1e-24)) for product in products]
     sides = list(zip(ALIKENESS.values(), products, lengths, strict=True))
@@ -402,10 +410,19 @@ def _joined(
     return [cluster for cluster in clusters if cluster]
 
 
+def _sums(rows: NDArray[np.float64], clusters: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+    """The sum of each cluster's rows."""
+    starts = np.cumsum([0, *(len(cluster) for cluster in clusters[:-1])])
+    found: NDArray[np.float64] = np.add.reduceat(rows[np.concatenate(clusters)], starts, axis=0)
+    return found
+
+
 def _by_head(rows: Sequence[int], naming: NDArray[np.float64]) -> list[list[int]]:
     """Rows whose best word is the same are together."""
+    if not naming.shape[1]:
+        return [[row] for row in rows]
     found: dict[int, list[int]] = {}
-    for row in rows:
-        head = int(np.argmax(naming[row])) if naming.shape[1] and naming[row].max() > 0 else -1 - row
-        found.setdefault(head, []).append(row)
+    own = naming[rows]
+    for row, head, value in zip(rows, own.argmax(axis=1).tolist(), own.max(axis=1).tolist(), strict=True):
+        found.setdefault(head if value > 0 else -1 - row, []).append(row)
     return list(found.values())
