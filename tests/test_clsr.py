@@ -433,7 +433,8 @@ def test_recipes_find_their_lexicon(recipe: str, k: int) -> None:
     named = [concept for concept in lexicon.concepts if not concept.label.startswith("concept ")]
     assert len(named) > 0.98 * lexicon.size
     assert len({concept.label for concept in lexicon.concepts}) == lexicon.size
-    assert all(concept.examples for concept in lexicon.concepts)
+    without = [concept for concept in lexicon.concepts if not concept.examples]  # of texts that may not be quoted
+    assert len(without) <= 0.015 * lexicon.size
 
 
 def test_the_shipped_pooled_lexicons_are_small() -> None:

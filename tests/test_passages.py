@@ -153,6 +153,28 @@ def test_passages_cover_the_text_and_fit(words: list[str], title: str, tokens: i
     assert ends == sorted(set(ends))
 
 
+def test_an_identifier_in_a_text_without_spaces_is_not_cut_in_two() -> None:
+    codes = [f"XQ-{number}-ZK" for number in range(7000, 7200)]
+    for text in (
+        ",".join(f'{{"code":"{code}","m":"handler"}}' for code in codes),
+        "&".join(f"code={code}" for code in codes),
+        ";".join(codes),
+    ):
+        found = own_texts(text, tokens=40, overlap=0)
+        assert len(found) > 10
+        assert all(any(code in own for own in found) for code in codes)
+
+
+def test_a_passage_of_a_long_title_has_an_empty_place_in_the_text(tmp_path: Path) -> None:
+    document = Document("a", "The body speaks of gardens and roses. " * 4, "zip archive pawn " * 120)
+    with small.build(tmp_path / "a", [document, Document("b", "other text")]) as index:
+        passages = index.search("pawn", k=1)[0].passages
+        assert len(passages) > 1
+        for passage in passages:
+            assert 0 <= passage.start <= passage.stop <= len(document.text)
+            assert document.text[passage.start : passage.stop] == passage.text
+
+
 def test_real_tokens_fit_the_encoder() -> None:
     """Nothing of a passage is beyond the tokens that the encoder reads, also in words without spaces and emoji."""
     encoder = load_encoder(None)

@@ -108,6 +108,69 @@ def test_documents_that_changed_meanwhile_are_indexed_anew(tmp_path: Path, docum
         assert living.state(index) == living.state(small.build(tmp_path / "b", documents))
 
 
+@pytest.mark.parametrize("first", [4, "n/a"])
+def test_fields_of_documents_that_are_gone_have_no_kind(tmp_path: Path, first: object) -> None:
+    """A field holds numbers after an interrupted run that had texts in it, and the other way round."""
+    second = "n/a" if first == 4 else 4
+    before, after = (
+        [
+            Document(one.id, one.text, one.title, {**one.metadata, **({"year": year} if place > 2 else {})})
+            for place, one in enumerate(DOCUMENTS)
+        ]
+        for year in (first, second)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        small.build(tmp_path / "a", failing(before, 30))
+    with small.build(tmp_path / "a", iter(after)) as index:
+        assert index.search("pawn", k=1, filter={"year": second})[0].metadata["year"] == second
+        assert living.state(index) == living.state(small.build(tmp_path / "b", after))
+
+
+def test_a_killed_process_that_is_not_yet_reaped_is_not_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt, match="the same command goes on from there"):
+        small.build(tmp_path / "a", failing(DOCUMENTS, 30))
+    (folder,) = left(tmp_path)
+    killed = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        (tmp_path / folder).rename(tmp_path / f".a.{killed.pid}-abcdef.new")
+        counting = Counting()
+        small.build(tmp_path / "a", DOCUMENTS, encoder=counting).close()
+    finally:
+        killed.kill()
+        killed.wait()
+    assert counting.encoded == 12
+    assert not left(tmp_path)
+
+
+def test_a_folder_that_another_process_works_on_is_left_to_it(tmp_path: Path) -> None:
+    program = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import small
+from pathlib import Path
+from lexent.indexing import builder, resuming
+builder.DOCUMENTS_PER_CHUNK, resuming.CHECKPOINT_SECONDS = 4, 0.0
+def documents():
+    for number, document in enumerate(small.documents(40)):
+        if number == 21:
+            print("ready", flush=True)
+            input()
+        yield document
+small.build(Path({str(tmp_path / "a")!r}), documents())
+"""
+    other = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "ready\n"
+    counting = Counting()
+    small.build(tmp_path / "a", DOCUMENTS, encoder=counting).close()
+    assert counting.encoded == 40
+    assert len(left(tmp_path)) == 1
+    other.communicate("go\n")
+    assert other.returncode != 0  # the index is there now
+    small.build(tmp_path / "a", DOCUMENTS, overwrite=True).close()
+    assert not left(tmp_path)
+
+
 def test_other_settings_begin_anew(tmp_path: Path) -> None:
     for settings in ({"recipe": "ssr"}, {"lexicon": small.lexicon(1)}, {"resume": False}):
         with pytest.raises(KeyboardInterrupt):

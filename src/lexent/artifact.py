@@ -11,7 +11,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,6 +34,8 @@ _MAKE = {
     "lexicon": "lexent train TEXTS --out {path}",
     "adapter": "lexent adapt train COLLECTION --out {path}",
 }
+RESUMABLE = "what was indexed until a minute ago is kept; the same command goes on from there"
+"""What a KeyboardInterrupt says where an interrupted run can be resumed."""
 _active: set[Path] = set()  # what this process is writing now, so that it is not taken for a leftover
 _parsing = threading.Lock()  # Python 3.11 may fail at literals, as headers of arrays are, in two threads at once
 
@@ -140,13 +142,19 @@ def new_folder(
             left = (one for one in _interrupted(path) if resume is not None and resume(one))
             for found in islice(left, 1):
                 found.rename(work)
-            _clean(path)
             work.mkdir(exist_ok=True)
-        yield work
-        check_target(path, kind=kind, overwrite=overwrite)  # again: another run may have been quicker
-        with disk_errors(path):
-            sync(work)
-            _swap(work, path)
+        with _in_hand(work):
+            with disk_errors(path):
+                _clean(path)
+            yield work
+            check_target(path, kind=kind, overwrite=overwrite)  # again: another run may have been quicker
+            with disk_errors(path):
+                sync(work)
+                _swap(work, path)
+    except KeyboardInterrupt as error:
+        if resume is not None and (work / MANIFEST).is_file():
+            error.args = (RESUMABLE,)
+        raise
     finally:
         if resume is None or not (work / MANIFEST).is_file():
             shutil.rmtree(work, ignore_errors=True)
@@ -290,7 +298,7 @@ def write_error(path: Path, code: int | None, detail: str) -> WriteError:
     """The error for an errno met while writing `path`, which may lie in the folder beside the requested one."""
     target = _target_of(path)
     other = f"give another folder, for example ~/{target.name}"
-    if (target.parent / MANIFEST).exists():  # of an index that changes: another folder is no remedy
+    if os.path.exists(target.parent / MANIFEST):  # of an index that changes: another folder is no remedy
         other = f"allow it: chmod -R u+w {target.parent}"
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WriteError(
@@ -329,16 +337,17 @@ def _swap(work: Path, path: Path) -> None:
     old = _sibling(path, "old")
     _active.add(old)
     try:
-        if path.exists():
-            path.rename(old)
-        try:
-            work.rename(path)
-        except OSError:
-            if old.exists():
-                old.rename(path)
-            raise
-        sync_folder(path.parent)
-        shutil.rmtree(old, ignore_errors=True)
+        with _in_hand(path):
+            if path.exists():
+                path.rename(old)
+            try:
+                work.rename(path)
+            except OSError:
+                if old.exists():
+                    old.rename(path)
+                raise
+            sync_folder(path.parent)
+            shutil.rmtree(old, ignore_errors=True)
     finally:
         _active.discard(old)
 
@@ -368,15 +377,54 @@ def _target_of(path: Path) -> Path:
     return path
 
 
+@contextmanager
+def _in_hand(folder: Path) -> Iterator[None]:
+    """Locks a folder, if it is there, as long as this process works on it: the lock ends with the process."""
+    with ExitStack() as stack:
+        if os.name != "nt" and folder.is_dir():
+            handle = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, handle)
+            with suppress(OSError):  # a file system without locks
+                _lock(handle)
+        yield
+
+
+def _lock(handle: int) -> None:
+    import fcntl
+
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _in_use(sibling: Path) -> bool:
-    """Whether the process that made it is still running."""
+    """Whether a process is still working on it.
+
+    Its lock tells: the number of a process that was killed may be another one's by now, or not yet given back.
+    """
     match = _SIBLING.fullmatch(sibling.name)
     assert match
-    pid = int(match["pid"])
-    if pid == os.getpid():
+    if int(match["pid"]) == os.getpid():
         return sibling in _active
-    if os.name == "nt":  # signal 0 is Ctrl-C there
+    if os.name == "nt":
         return True
+    try:
+        handle = os.open(sibling, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        _lock(handle)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return _runs(int(match["pid"]))
+    finally:
+        os.close(handle)
+    just_made = not any(sibling.iterdir())
+    return just_made and _runs(int(match["pid"]))
+
+
+def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except OSError as error:

@@ -63,8 +63,8 @@ class Verbs(TyperGroup):
             found = super().invoke(ctx)
             sys.stdout.flush()  # a reader that went away is noticed here, not while Python shuts down
             return found
-        except KeyboardInterrupt:
-            error_line("interrupted; nothing was written")
+        except KeyboardInterrupt as interrupt:
+            error_line(f"interrupted; {str(interrupt) or 'nothing was written'}")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             _forget_output()

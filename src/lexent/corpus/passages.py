@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -35,6 +35,10 @@ _HEADING = re.compile(r"^(#{1,6})[ \t]+(\S[^\n]*)$|^(\w[^\n]*)\n(=+|-{3,})[ \t]*
 """A heading of Markdown: `## Name`, or a line underlined by = or -."""
 _FENCE = re.compile(r"^(```|~~~)[^\n]*$", re.MULTILINE)
 _BORDER = re.compile(r"\n[ \t]*\n\s*|[.!?…][\"'”’)\]]*\s+(?=[^a-z\s])|[。！？]+[」』”]*")
+
+_ENDS: tuple[Callable[[str], bool], ...] = (str.isspace, ",;|)]}>".__contains__, lambda char: char in "\"'=&<([{")
+"""Characters after which a long sentence may be cut, the best first: between words, else between parts of a record, so
+that no identifier is cut in two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +139,10 @@ class _Cutter:
         )
         if best is not None:
             return self.places[best], self.strengths[best]
-        for token in range(at + room, max(done, at + room // 2), -1):  # one long sentence: between words
-            if self.content[int(self.starts[token]) - 1].isspace():
-                return token, SENTENCE
+        for ends in _ENDS:  # one long sentence
+            for token in range(at + room, max(done, at + room // 2), -1):
+                if ends(self.content[int(self.starts[token]) - 1]):
+                    return token, SENTENCE
         return max(at + room - room // 8, done + 1), SENTENCE  # within a word, whose parts may be more tokens
 
     def _overlapping(self, at: int, stop: int) -> int:

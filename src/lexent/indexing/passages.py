@@ -36,7 +36,7 @@ class PassageText:
         if self.count == 1:
             return 0, len(self.document.text)
         start, stop = (place - self.document.text_start for place in self.pieces[-1])
-        return max(start, 0), stop
+        return max(start, 0), max(stop, 0)  # the passage may be of a long title
 
     @property
     def text(self) -> str:

@@ -78,9 +78,10 @@ def unindexed(
 
 
 def _delete(writer: Writer, firsts: NDArray[np.int64]) -> None:
-    """Deletes documents by the positions of their first passages."""
+    """Deletes documents by the positions of their first passages, with the kinds of their fields."""
     if len(firsts):
         writer.delete(chain.from_iterable(map(writer.reader.run, firsts.tolist())))
+        writer.compact()
 
 
 def _same(chunk: Sequence[Document], stored: Sequence[Document]) -> int:
