@@ -224,7 +224,7 @@ def test_every_block_of_python_is_run_above() -> None:
         "docs/get-started.md": 1,  # run by test_get_started.py
         "docs/files.md": 2,
         "docs/search.md": 4,
-        "docs/passages.md": 2,
+        "docs/passages.md": 3,
         "docs/recipe-hybrid.md": 1,
         "docs/analyses.md": 1,
         "docs/train.md": 1,

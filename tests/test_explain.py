@@ -15,6 +15,7 @@ from lexent.encoders import TinyEncoder
 from lexent.engine import Index
 from lexent.errors import InputError, NotFoundError
 from lexent.explain import attribute, why
+from lexent.explain.contributions import Contribution, Explanation, GroupContribution
 from lexent.pipeline import Pipeline
 from lexent.search.coded_text import places, words
 from lexent.types import Tokens
@@ -209,3 +210,25 @@ def test_pooled_recipes_have_no_tokens() -> None:
     recipe = recipes.Recipe(name="pooled", level="pooled")
     with pytest.raises(InputError, match="one pooled vector"):
         attribute("pawn", 1, kind="query", pipeline=Pipeline(TinyEncoder(), small.lexicon(), recipe))
+
+
+def test_no_shown_line_is_smaller_than_one_that_is_left_out() -> None:
+    """Lines of form come last, and are shown all the same where they are large."""
+    values = [9.0, 5.0, 1.0, -0.5, 7.0]
+    groups = tuple(GroupContribution(f"g{place}", value, (), place == 4) for place, value in enumerate(values))
+    shown, others = Explanation("d", sum(values), (), groups=groups).largest_groups(3)
+    assert [group.label for group in shown] == ["g0", "g1", "g4"]
+    assert [group.label for group in others] == ["g2", "g3"]
+
+
+def test_the_factors_of_a_line_are_shown_where_its_name_is_long() -> None:
+    from lexent.cli import views
+
+    part = Contribution(7, "a very long name " * 20, 2.25, 0.5, 1.125, False)
+    explanation = Explanation("d", 1.125, (part,), groups=(GroupContribution("name", 1.125, (part,), False),))
+    for line in (
+        list(views.groups(explanation, opened=True))[1],
+        next(views.contributions(explanation, products=True)),
+    ):
+        assert len(line.plain) <= 120
+        assert line.plain.endswith("…  query 2.25 x document 0.50")

@@ -147,6 +147,8 @@ def test_a_lazy_frame_is_collected_first() -> None:
 def test_frames_are_indexed_added_and_trained_on(tmp_path: Path) -> None:
     index = Index.build(of_polars(), out=tmp_path / "i", encoder=TinyEncoder(), lexicon=small.lexicon())
     assert {hit.id for hit in index.search("flour", filter={"day": {"lt": "2020"}})} <= {"a"}
+    pandas = pytest.importorskip("pandas")
+    assert {hit.id for hit in index.search("flour", filter={"day": {"lt": pandas.Timestamp(2019, 12, 31)}})} <= {"a"}
     more = of_arrow().set_column(0, "Doc ID", [["d", "e", "f"]])
     assert index.add(more.to_reader()) == 3
     assert index.upsert(of_pandas()) == 3

@@ -174,7 +174,7 @@ def delete(
         count = index.delete(ids or None, filter=filter_of(where), missing=missing_ok)
         facts = {**index.info(), "removed": count}
     line = f"deleted  {count:,} documents; {path} now has {facts['documents']:,}"
-    return Output(facts, [line], [command("lexent", "compact", path)] if facts["deleted"] else ())
+    return Output(facts, [line], [command("lexent", "compact", path)] if count else ())
 
 
 def compact(path: options.IndexPath, memory: options.Memory = None, wait: options.Wait = 0) -> Output:

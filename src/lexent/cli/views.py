@@ -144,8 +144,7 @@ def contributions(explanation: Explanation, *, products: bool, words: bool = Fal
     longest = max((abs(part.value) for part in explanation.contributions), default=0.0)
     for place, part in enumerate(explanation.contributions):
         line = _bar_line(part.value, longest, place)
-        line.append_text(_contribution_name(part, products=products, words=words))
-        yield cut(line)
+        yield _named(line, part, products=products, words=words)
     if explanation.left_out:
         yield Text(f"{MARGIN}{'':{BAR_CHARS}} {explanation.rest:6.2f}  {explanation.left_out} more", style="dim")
 
@@ -159,18 +158,18 @@ def groups(explanation: Explanation, *, opened: bool) -> Iterator[Text]:
 
     longest = max((abs(group.value) for group in explanation.groups), default=0.0)
     least = NEGLIGIBLE_LINE * abs(explanation.score)
-    shown = [group for group in explanation.groups if abs(group.value) >= least][:SHOWN_GROUPS]
-    for place, group in enumerate(shown):
+    shown, left = explanation.largest_groups(SHOWN_GROUPS)
+    left = (*(group for group in shown if abs(group.value) < least), *left)
+    for place, group in enumerate(group for group in shown if abs(group.value) >= least):
         line = _bar_line(group.value, longest, place)
         yield cut(line.append(group.label, style="dim" if group.form else ""))
         for part in group.members[:MEMBERS] if opened else ():
             inner = Text(f"{MARGIN}{'':{BAR_CHARS}} {'':6}    {part.value:6.2f}  ", style="dim")
-            yield cut(inner.append_text(_contribution_name(part, products=True, words=False)))
+            yield _named(inner, part, products=True, words=False)
         if opened and len(group.members) > MEMBERS:
             rest = sum(part.value for part in group.members[MEMBERS:])
             more = f"{rest:6.2f}  {len(group.members) - MEMBERS} more"
             yield Text(f"{MARGIN}{'':{BAR_CHARS}} {'':6}    {more}", style="dim")
-    left = [group for group in explanation.groups if group not in shown]
     if left:
         rest = sum(group.value for group in left)
         yield Text(f"{MARGIN}{'':{BAR_CHARS}} {rest:6.2f}  {len(left)} more", style="dim")
@@ -194,7 +193,7 @@ def word_matches(found: WordExplanation) -> Iterator[Text]:
         yield cut(line.append(match.shown(FOUND_WORDS), style="yellow"))
     more = found.matches[FULL:]
     if more:
-        yield Text(f"{MARGIN}{'':24} {sum(match.value for match in more):6.2f}  {len(more)} more words", style="dim")
+        yield Text(f"{MARGIN}{'':24} {sum(match.value for match in more):6.2f}  {len(more)} more", style="dim")
 
 
 def alignment(found: Alignment) -> Iterator[Text]:
@@ -268,6 +267,9 @@ def name(concept: int, label: str, *, word: bool = False) -> Text:
     return Text(f'"{label}"') if word else Text.assemble((f"#{concept} ", "dim"), label)
 
 
-def _contribution_name(part: Contribution, *, products: bool, words: bool) -> Text:
-    shown = Text(part.label) if words else name(part.concept, part.label, word=part.word)
-    return shown.append(f"  query {part.query:.2f} x document {part.document:.2f}", style="dim") if products else shown
+def _named(line: Text, part: Contribution, *, products: bool, words: bool) -> Text:
+    """A line with the name of a contribution, which is cut where the line would not fit, and its factors."""
+    factors = f"  query {part.query:.2f} x document {part.document:.2f}" if products else ""
+    line.append_text(Text(part.label) if words else name(part.concept, part.label, word=part.word))
+    line.truncate(width() - len(factors), overflow="ellipsis")
+    return line.append(factors, style="dim")

@@ -42,6 +42,13 @@ class Explanation:
         rest = self.rest + sum(part.value for part in others)
         return replace(self, contributions=kept, rest=rest, left_out=self.left_out + len(others))
 
+    def largest_groups(self, n: int) -> tuple[tuple[GroupContribution, ...], tuple[GroupContribution, ...]]:
+        """The n groups of the largest values, and the others, both in the order of all."""
+        order = sorted(range(len(self.groups)), key=lambda place: -abs(self.groups[place].value))
+        chosen = sorted(order[:n]), sorted(order[n:])
+        shown, others = (tuple(self.groups[place] for place in places) for places in chosen)
+        return shown, others
+
     def to_dict(self) -> dict[str, Any]:
         """The values as a dict, for JSON."""
         parts = [asdict(part) for part in self.contributions]
@@ -54,7 +61,7 @@ class Explanation:
     def _group_lines(self) -> str:
         longest = max(abs(group.value) for group in self.groups)
         most = min(SHOWN_GROUPS, len(self.contributions)) if self.left_out else SHOWN_GROUPS
-        shown, others = self.groups[:most], self.groups[most:]
+        shown, others = self.largest_groups(most)
         lines = [f"  {bar(group.value, longest)} {group.value:8.3f}  {group.label}" for group in shown]
         if others:
             lines.append(f"  {'':{BAR_CHARS}} {sum(group.value for group in others):8.3f}  {len(others)} more")

@@ -308,6 +308,8 @@ def _cut(span: Span, low: tuple[Any, bool] | None, high: tuple[Any, bool] | None
 def _value(name: str, operator: str, given: Any) -> bool | int | float | str:
     """The value as a document's metadata would hold it: dates become text, as they do there."""
     value = given.item() if isinstance(given, np.generic) else given
+    if hasattr(value, "to_pydatetime"):  # a timestamp of pandas
+        value = value.to_pydatetime()
     if value is None:
         without = f'{{"{name}": {{"exists": false}}}}'
         raise InputError(f'the filter on "{name}" has no value; to find documents without it: {without}')

@@ -39,6 +39,16 @@ class PassageText:
         return max(start, 0), max(stop, 0)  # the passage may be of a long title
 
     @property
+    def start(self) -> int:
+        """Where its own text begins in the text of the document."""
+        return self.span[0]
+
+    @property
+    def stop(self) -> int:
+        """Where it ends."""
+        return self.span[1]
+
+    @property
     def text(self) -> str:
         """Its own text."""
         return self.document.text[slice(*self.span)]
