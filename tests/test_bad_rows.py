@@ -6,6 +6,7 @@ import gzip
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from lexent.corpus import read, texts
 from lexent.encoders import TinyEncoder
 from lexent.engine import Index
 from lexent.errors import FieldWarning, InputError, SkippedWarning
+from lexent.types import Document
 
 PARTS = {"encoder": TinyEncoder(), "lexicon": small.lexicon()}
 
@@ -89,6 +91,39 @@ def test_objects(tmp_path: Path) -> None:
     corpus = read(rows, on_error="skip")
     assert [one.id for one in corpus] == ["a", "c"]
     assert [one.reason for one in corpus.problems] == ["no document", "empty text", "no document"]
+
+
+def nested(levels: int, kind: type) -> Any:
+    """A value within lists or mappings within each other."""
+    found: Any = 1
+    for _ in range(levels):
+        found = [found] if kind is list else {"a": found}
+    return found
+
+
+def test_rows_that_are_nested_deeply(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    deep = [nested(900, dict), nested(900, list), nested(100, list)]
+    rows = [{"id": str(place), "text": "flour", "m": value} for place, value in enumerate([1, *deep, nested(98, list)])]
+    values = ["1", '{"a":' * 900 + "1" + "}" * 900, *("[" * n + "1" + "]" * n for n in (900, 100, 98))]
+    lines = [f'{{"id": "{place}", "text": "flour", "m": {value}}}' for place, value in enumerate(values)]
+    path.write_text("\n".join([*lines, "[" * 900 + "]" * 900]))
+    with pytest.raises(InputError, match=r"line 2: nested in more than 100 levels"):
+        read(path)
+    for source in (path, rows):
+        corpus = read(source, on_error="skip")
+        assert [one.id for one in corpus] == ["0", "4"]
+        assert corpus.description
+        problems = [(one.where.split(", ")[1], one.reason) for one in corpus.problems]
+        unit = "line" if source is path else "item"
+        assert problems[:3] == [(f"{unit} {place}", "nested too deeply") for place in (2, 3, 4)]
+        assert [reason for _, reason in problems[3:]] == (["no object"] if source is path else [])
+    with pytest.raises(InputError, match='metadata of the document "a" is nested in more than 100 levels'):
+        Document("a", "flour", metadata={"m": nested(100, dict)})
+    itself: dict[str, Any] = {}
+    itself["a"] = itself["b"] = itself
+    with pytest.raises(InputError, match="more than 100 levels"):
+        Document("a", "flour", metadata=itself)
 
 
 def test_a_damaged_file_keeps_what_stands_before_the_damage(tmp_path: Path) -> None:

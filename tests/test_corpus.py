@@ -150,10 +150,10 @@ def test_folder_of_prose(tmp_path: Path) -> None:
         ("a.md", "The heading", "```\n# a comment\n```\n\n## The heading ##\n\nBody."),
         ("b.txt", "b", "Plain text."),
         ("deep/c.md", "Title", "More."),
-        ("deep/empty.txt", "empty", ""),
     ]
+    assert corpus.unread.counts == {"hidden": 1, "empty": 1}
     assert (
-        corpus.description == "4 files (2 .md, 2 .txt); id = path, title = first heading or file name, text = the file"
+        corpus.description == "3 files (2 .md, 1 .txt); id = path, title = first heading or file name, text = the file"
     )
     assert [document.id for document in read(tmp_path / "b.txt")] == ["b.txt"]
 

@@ -10,6 +10,8 @@ import os
 import random
 import subprocess
 import sys
+import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,7 @@ from commands import furnished, good, program, run, tiny
 from lexent.corpus import read, texts
 from lexent.errors import InputError, LexentError, MissingExtraError
 from lexent.types import Document
-from made_files import HTML_MESSAGE, MESSAGE, epub, pdf
+from made_files import CONTAINER, HTML_MESSAGE, MESSAGE, PACKAGE, epub, pdf
 
 HTML = """<!doctype html><html><head><meta charset="windows-1252"><title>Site - Page</title><style>h1 {}</style></head>
 <body><nav><a href="/">Home</a></nav>
@@ -82,8 +84,8 @@ def test_html(tmp_path: Path) -> None:
     assert only(path) == Document("page.html", "# One\n\n# Two\n\nwords", "The Book")
     path.write_text("<h2>First</h2>words")
     assert only(path) == Document("page.html", "words", "First")
-    path.write_text("")
-    assert only(path) == Document("page.html", "", "page")
+    path.write_text("<title>Alone</title>")
+    assert only(path) == Document("page.html", "", "Alone")
 
 
 def test_html_that_is_nested_deeply(tmp_path: Path) -> None:
@@ -252,14 +254,14 @@ CODE = {
         "        return 1  # done\n\ndef bare(): pass\n",
         "Ovens.\n\n# Oven\n\nAbout ovens.\n\nIs hot.\n\n## bake\n\nBakes.\n\n### Notes\n\nSlowly.\n\ndone\n\nbare",
     ),
-    "oven.c": ("#include <a.h>\n/* Bakes\n * bread. */\nint bake(int a) { return a; }\n", "## bake\n\nBakes\nbread."),
-    "oven.js": ("/** Bakes. */\nexport function bake(a) { return a }\n", "## bake\n\nBakes."),
+    "oven.c": ("#include <a.h>\n/* Bakes\n * bread. */\nint bake(int a) { return a; }\n", "# bake\n\nBakes\nbread."),
+    "oven.js": ("/** Bakes. */\nexport function bake(a) { return a }\n", "# bake\n\nBakes."),
     "Oven.java": (
         "/** Is hot. */\npublic class Oven {\n  // Bakes.\n  void bake() {}\n}\n",
         "# Oven\n\nIs hot.\n\n## bake\n\nBakes.",
     ),
-    "oven.go": ("// Bake bakes.\n// Slowly.\nfunc (o *Oven) Bake() {}\n", "## Bake\n\nBake bakes.\nSlowly."),
-    "oven.rs": ("/// Is hot.\nstruct Oven;\n\n/// Bakes.\nfn bake() {}\n", "# Oven\n\nIs hot.\n\n## bake\n\nBakes."),
+    "oven.go": ("// Bake bakes.\n// Slowly.\nfunc (o *Oven) Bake() {}\n", "# Bake\n\nBake bakes.\nSlowly."),
+    "oven.rs": ("/// Is hot.\nstruct Oven;\n\n/// Bakes.\nfn bake() {}\n", "# Oven\n\nIs hot.\n\n# bake\n\nBakes."),
     "oven.sh": ("#!/bin/sh\n# Bakes bread.\necho '# no comment'\n", "Bakes bread."),
 }  # fmt: skip
 
@@ -269,6 +271,62 @@ def test_source_code(tmp_path: Path, name: str) -> None:
     code, text = CODE[name]
     (tmp_path / name).write_text(code)
     assert only(tmp_path / name) == Document(name, text, name)
+
+
+def test_headings_of_source_code_follow_its_levels(tmp_path: Path) -> None:
+    path = tmp_path / "oven.py"
+    path.write_text('''\
+"""Ovens."""
+
+class Oven:
+    def bake(self):
+        """Bakes."""
+
+    # Of the class.
+
+    heat = 1  # Hot.
+
+# Of the module.
+
+TOP = 9
+"""The top."""
+
+def clean():
+    """Cleans.
+
+    Notes
+    -----
+    # Rubs twice.
+    >>> clean()
+
+    # Steps
+    """
+    text = """
+at the left"""
+    def rub(): pass  # Rubs.
+
+###################
+# Last ############
+''')
+    text = (
+        "Ovens.\n\nOf the module.\n\nThe top.\n\nLast\n\n# Oven\n\nOf the class.\n\nHot.\n\n## bake\n\nBakes.\n\n"
+        "# clean\n\nCleans.\n\nNotes\n\n\\# Rubs twice.\n>>> clean()\n\n## Steps\n\n## rub\n\nRubs."
+    )
+    assert only(path).text == text
+    path = tmp_path / "oven.cpp"
+    path.write_text("class Oven\n{\npublic:\n    // Bakes.\n    void bake() {}\n};\n\n/// Fires.\nint fire(int a) {}\n")
+    assert only(path).text == "# Oven\n\nBakes.\n\n# fire\n\nFires."
+
+
+def test_source_code_takes_linear_time(tmp_path: Path) -> None:
+    path = tmp_path / "long.c"
+    path.write_text("# flour\n" + "//" * 10000)
+    start = time.perf_counter()
+    assert only(path).text.startswith("\\# flour\n////")
+    path = tmp_path / "many.py"
+    path.write_text("def f(): # a\n  pass\n" * 20000 + "# b\n" * 20000)
+    assert only(path).text.startswith("b\nb\n")
+    assert time.perf_counter() - start < 8, "the square of this takes minutes"
 
 
 def test_facts_before_markdown(tmp_path: Path) -> None:
@@ -316,6 +374,40 @@ def test_mail_with_bad_headers(tmp_path: Path) -> None:
     found = only(path)
     json.dumps([found.title, found.metadata], ensure_ascii=False).encode()  # no half of a surrogate pair
     assert "x@y.z" in str(found.metadata["to"])
+
+
+def test_mail_that_cannot_be_decoded(tmp_path: Path) -> None:
+    path = tmp_path / "a.eml"
+    plain = b"Subject: x\nContent-Type: text/plain; charset="
+    path.write_bytes(plain + b"none\n\ncaf\xc3\xa9")
+    assert only(path).text == "caf\xe9", "it is UTF-8 all the same"
+    path.write_bytes(plain + b"us-ascii\n\ncaf\xe9")
+    assert only(path, encoding="cp1252").text == "caf\xe9"
+    path.write_bytes(b"Subject: x\nContent-Type: multipart/mixed; boundary=B\n\n--B\n\nno header\n--B--\n")
+    assert only(path).text == "no header"
+    box = tmp_path / "in.mbox"
+    cases = {
+        plain + b"none\n\ncaf\xe9": "undecodable bytes",
+        plain + b"utf-8\n\ncaf\xe9": "undecodable bytes",
+        bytes(range(128, 256)) * 4: "undecodable bytes",
+        b"Subject: x\nContent-Transfer-Encoding: base64\n\n!!!!notb64": "damaged file",
+        b"Subject: x\nContent-Type: multipart/mixed\n\n--B\n\nflour\n": "damaged file",
+        nested_message(2000): "damaged file",
+    }
+    for content, reason in cases.items():
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"a\.eml: "):
+            only(path)
+        box.write_bytes(b"From x\n" + content + b"\n\nFrom y\n" + MESSAGE)
+        corpus = read(box, on_error="skip")
+        assert [one.id for one in corpus] == ["in.mbox#1"]
+        assert [(one.where, one.reason) for one in corpus.problems] == [(f"{box}, message 0", reason)]
+
+
+def nested_message(depth: int) -> bytes:
+    """A message of parts within parts."""
+    head = b"Content-Type: multipart/mixed; boundary=B%d\n\n--B%d\n"
+    return b"Subject: x\n" + b"".join(head % (level, level) for level in range(depth)) + b"\nwords\n"
 
 
 # --- damaged files ---------------------------------------------------------------------------------------------------
@@ -374,6 +466,80 @@ def test_a_damaged_file_is_read_or_refused_by_name(tmp_path: Path) -> None:
                 list(read(tmp_path / name, on_error="skip"))
     assert len(refused) > 100
     assert [message for name, message in refused if name not in message] == []
+
+
+def archived(path: Path, members: dict[str, str]) -> Path:
+    """A zip file."""
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return path
+
+
+def damaged(path: Path) -> list[str]:
+    """The texts of a damaged file, none or one."""
+    with pytest.raises(InputError, match=f"{path.name}: .*damaged|{path.name}: not a readable"):
+        list(read(path))
+    (path.parent / "other.md").write_text("salt")
+    corpus = read([path, path.parent / "other.md"], on_error="skip")
+    found = [one.text for one in corpus]
+    assert [(one.where, one.reason) for one in corpus.problems] == [(str(path), "damaged file")]
+    assert found.pop() == "salt"
+    return found
+
+
+def test_broken_xml_in_archives(tmp_path: Path) -> None:
+    pytest.importorskip("lxml")
+    path, name = tmp_path / "a.docx", "word/document.xml"
+    word = '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>'
+    flour, end = "<w:p><w:r><w:t>flour</w:t></w:r></w:p>", "</w:body></w:document>"
+    assert only(archived(path, {name: word + flour.replace("flour", "a & b\x01") + end})).text
+    assert damaged(archived(path, {name: word + flour + "<w:p><w:r><w:t>yeast</w:t>"})) == ["flour\n\nyeast"]
+    assert damaged(archived(path, {name: word + flour + end, "word/footnotes.xml": ""})) == ["flour"]
+    assert damaged(archived(path, {name: "<w:doc"})) == []
+    cell = "<w:tbl><w:tr><w:tc>"
+    assert damaged(archived(path, {name: word + flour + cell * 3000})) == ["flour"]
+    book = tmp_path / "a.epub"
+    pages = {"OEBPS/text/chapter one.xhtml": "<p>flour</p>", "OEBPS/text/two.xhtml": "<p>yeast</p>"}
+    members = {"META-INF/container.xml": CONTAINER, "OEBPS/book.opf": PACKAGE, **pages}
+    assert only(archived(book, members)).text == "flour\n\nyeast"
+    assert damaged(archived(book, {**members, "OEBPS/book.opf": "<package"})) == []
+    assert damaged(archived(book, {one: members[one] for one in members if "two" not in one})) == ["flour"]
+    assert damaged(archived(book, {one: members[one] for one in members if one not in pages})) == []
+
+
+def test_text_that_is_nested_deeply(tmp_path: Path) -> None:
+    path = tmp_path / "a.rst"
+    path.write_text(".. note:: " * 2000 + "words")
+    assert damaged(path) == []
+
+
+def test_files_without_text(tmp_path: Path) -> None:
+    names = ["a.txt", "b.md", "c.html", "d.rst", "e.eml"]
+    for name in (*names, "f.py"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "g.md").write_text("# g")
+    with pytest.raises(InputError, match=r"a\.txt: the file holds no text"):
+        only(tmp_path / "a.txt")
+    corpus = read(tmp_path)
+    assert [one.id for one in corpus] == ["f.py", "g.md"]
+    assert corpus.unread.counts == {"empty": len(names)}
+    for name in names:
+        (tmp_path / name).write_bytes(b" \n")
+    corpus = read(tmp_path, on_error="skip")
+    assert [one.id for one in corpus] == ["f.py", "g.md"]
+    assert [(Path(one.where).name, one.reason) for one in corpus.problems] == [(name, "empty text") for name in names]
+
+
+def test_zero_bytes_in_text(tmp_path: Path) -> None:
+    text, rows = tmp_path / "a.txt", tmp_path / "a.csv"
+    text.write_bytes(b"a\0b")
+    rows.write_bytes(b"id,text\n1,a\0b\n2,\0\n")
+    assert only(text).text == "a\0b"
+    assert [one.text for one in read(rows)] == ["a\0b", "\0"]
+    text.write_bytes("flour and yeast".encode("utf-16-le"))
+    with pytest.raises(InputError, match="--encoding utf-16-le"):
+        only(text)
 
 
 # --- packed files ----------------------------------------------------------------------------------------------------

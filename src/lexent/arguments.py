@@ -18,6 +18,9 @@ from lexent.errors import InputError
 T = TypeVar("T")
 LONGEST_SHOWN = 60
 """Characters of a value that a message shows."""
+MOST_LEVELS = 100
+"""So many levels of lists and mappings within each other metadata may have: deeper ones end in a RecursionError."""
+_LEAVES = frozenset((str, int, float, bool, type(None)))
 HIGHEST_WEIGHT = 1000
 """The most that a weight or factor of a query may be: of a concept, a fused ranking, feedback, k1 and k2."""
 
@@ -131,6 +134,16 @@ def is_number(given: object) -> bool:
         return math.isfinite(given)
     except OverflowError:  # an integer that no float holds
         return False
+
+
+def is_too_deep(given: object, levels: int = MOST_LEVELS) -> bool:
+    """Whether lists and mappings stand within each other in more levels than these."""
+    if type(given) in _LEAVES:
+        return False
+    inner = given.values() if isinstance(given, Mapping) else given if isinstance(given, list | tuple) else None
+    if inner is None:
+        return False
+    return levels == 0 or any(is_too_deep(one, levels - 1) for one in inner)
 
 
 def flag(name: str, given: object) -> bool:

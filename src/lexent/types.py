@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent import arguments
+from lexent.errors import InputError
 
 if TYPE_CHECKING:
     import torch
@@ -88,6 +89,11 @@ class Document:
                 raise arguments.refused(f"{name} of a document", given, "a string")
         if type(self.metadata) is not dict:
             arguments.mapping("metadata of a document", self.metadata, allowed='a dict, such as {"year": 2019}')
+        if arguments.is_too_deep(self.metadata):
+            raise InputError(
+                f'metadata of the document "{self.id}" is nested in more than {arguments.MOST_LEVELS} levels; '
+                "keep what is deeper as text"
+            )
 
     @property
     def content(self) -> str:

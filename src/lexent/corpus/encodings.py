@@ -76,8 +76,8 @@ def check_mark(start: bytes, encoding: str, path: Path) -> None:
 
 
 def is_wide(line: bytes) -> bool:
-    """Whether so many bytes are zero that this is UTF-16 or UTF-32, or no text at all: UTF-8 allows them."""
-    return b"\0" in line and line.count(0) > len(line) // 4
+    """Whether about half of the bytes or more are zero: UTF-16 or UTF-32. A few are characters of UTF-8."""
+    return b"\0" in line and 5 * line.count(0) >= 2 * len(line)
 
 
 def undecodable(line: bytes, place: int, path: Path, number: int, encoding: str) -> RowError:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lexent.artifact import MANIFEST
 from lexent.corpus import formats
+from lexent.corpus.formats import source_code
 from lexent.corpus.problems import RowError
 from lexent.corpus.readers import READERS
 from lexent.corpus.unread import Unread
@@ -19,6 +20,7 @@ TABLE_SUFFIXES = tuple(suffix for suffix in READERS if suffix != ".json")
 INDEX_SUFFIX = ".lexent"
 """Of the folder that `lexent index` makes."""
 HIDDEN, LINKED, NO_SUFFIX, NO_FILE = "hidden", "linked folders", "without a suffix", "broken links or devices"
+EMPTY = "empty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,13 @@ def files_below(folder: Path) -> FolderFiles:
             suffix = formats.suffix_of(path)
             if not path.is_file():  # opening a named pipe would wait for ever
                 unread[NO_FILE] += 1
-            elif formats.format_of(path) or suffix in TABLE_SUFFIXES:
+            elif suffix in TABLE_SUFFIXES or suffix in source_code.SUFFIXES:
                 found.append(path)
+            elif formats.format_of(path):
+                if path.stat().st_size:
+                    found.append(path)
+                else:
+                    unread[EMPTY] += 1
             else:
                 unread[suffix or NO_SUFFIX] += 1
     found.sort(key=lambda path: path.relative_to(folder).as_posix())

@@ -111,7 +111,7 @@ def decoded(line: bytes, path: Path, number: int) -> str:
         return line.decode()
     except UnicodeDecodeError as error:
         # UTF-16 files start with this mark, and UTF-16 text holds a zero byte at almost every second place
-        utf16 = line.startswith((b"\xff\xfe", b"\xfe\xff")) or line.count(0) > len(line) // 4
+        utf16 = line.startswith((b"\xff\xfe", b"\xfe\xff")) or is_wide(line)
         raise InputError(
             f"{path}, line {number}, byte {error.start + 1} of the line (0x{line[error.start]:02X}): not UTF-8 text; "
             f"convert the file, and keep it as it is beside: {_iconv(path, 'UTF-16' if utf16 else 'WINDOWS-1252')}"

@@ -6,6 +6,7 @@ A row that cannot be read is given as a RowError, in its place; the rows after i
 from __future__ import annotations
 
 import csv
+import reprlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -65,7 +66,10 @@ def json_rows(path: Path, encoding: str | None = None) -> Iterator[tuple[int, di
             yield number, value
         else:
             where = f"{path}, line {number}"
-            yield number, _bad(where, f"{_short(repr(value))} is no object; a line reads {_EXAMPLE}", "no object")
+            yield (
+                number,
+                _bad(where, f"{_short(reprlib.repr(value))} is no object; a line reads {_EXAMPLE}", "no object"),
+            )
 
 
 def csv_table(path: Path, encoding: str | None = None) -> Table:
@@ -146,7 +150,10 @@ def _json_array(path: Path, encoding: str | None) -> Numbered:
             yield number, value
         else:
             where = f"{path}, item {number}"
-            yield number, _bad(where, f"{_short(repr(value))} is no object; an item reads {_EXAMPLE}", "no object")
+            yield (
+                number,
+                _bad(where, f"{_short(reprlib.repr(value))} is no object; an item reads {_EXAMPLE}", "no object"),
+            )
 
 
 class _Lines:

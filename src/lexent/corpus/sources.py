@@ -123,6 +123,7 @@ def _path_corpus(path: Path, reading: Reading, id: str = "") -> Corpus:
 
 def _table_corpus(table: Table, reading: Reading, *, empty: bool = False) -> Corpus:
     """The rows of a table, with columns that are chosen by the first ones."""
+    table = table if table.cells_are_text else replace(table, rows=partial(_shallow_rows, table))
     bad: list[RowError] = []
     sample = list(islice(_good_rows(table, reading, bad), SAMPLED_ROWS))
     if not sample:
@@ -152,6 +153,20 @@ def _good_rows(table: Table, reading: Reading, bad: list[RowError]) -> Iterator[
         bad.append(error)
 
 
+def _shallow_rows(table: Table) -> Iterator[tuple[Any, Row]]:
+    """The rows, with an error in the place of each one that holds lists or mappings in too many levels."""
+    for place, row in table.rows():
+        if isinstance(row, Mapping) and arguments.is_too_deep(row):
+            where = table.where(place)
+            message = (
+                f"{where}: nested in more than {arguments.MOST_LEVELS} levels of lists and objects; "
+                "keep what is deeper as text, or remove it"
+            )
+            yield place, RowError(message, where=where, reason="nested too deeply")
+        else:
+            yield place, row
+
+
 def _refuse_columns(name: str, reading: Reading) -> None:
     for option, given in reading.columns.items():
         if given:
@@ -167,7 +182,7 @@ def _file_corpus(path: Path, id: str, reading: Reading) -> Corpus:
     many = known is not None and known.many
 
     def rows() -> Iterator[tuple[int, Row]]:
-        yield from enumerate(formats.documents_of(path, id=id, encoding=reading.encoding))
+        yield from formats.documents_of(path, id=id, encoding=reading.encoding)
 
     def named(place: Place) -> str:
         return f"{path}, message {place}" if many and place != () else str(path)

@@ -17,6 +17,7 @@ from lexent.corpus.formats.pdf import read_pdf
 from lexent.corpus.formats.prose import read_markdown, read_text
 from lexent.corpus.formats.rst import read_rst
 from lexent.corpus.lines import unpacked_name
+from lexent.corpus.problems import RowError
 from lexent.errors import MissingExtraError
 from lexent.types import Document
 
@@ -66,17 +67,28 @@ def check_installed(path: Path, *, purpose: str) -> None:
         raise MissingExtraError(needed, extra="files", purpose=purpose)
 
 
-def documents_of(path: Path, *, id: str, encoding: str | None = None) -> Iterator[Document]:
-    """The documents of a file. Where it may hold many, their ids are `id`, # and their number from 0.
+def documents_of(path: Path, *, id: str, encoding: str | None = None) -> Iterator[tuple[int, Document | RowError]]:
+    """The documents of a file with their numbers from 0, and the errors of those that cannot be read whole.
 
-    A document's title is what its file names it, or its first heading, or the name of the file.
+    Where a file may hold many, their ids are `id`, # and their number. A document's title is what its file names it, or
+    its first heading, or the name of the file, which does not make a document of a file without text.
     """
-    format = _BY_SUFFIX[suffix_of(path)]
-    for number, part in enumerate(format.read(SourceFile(path, encoding))):
-        text, title = without_title(part.text, part.title)
-        yield Document(
-            id=f"{id}#{number}" if format.many else id,
-            text=text,
-            title=title or ("" if format.many else PurePath(unpacked_name(path.name)).stem),
-            metadata=part.metadata,
-        )
+    format, file = _BY_SUFFIX[suffix_of(path)], SourceFile(path, encoding)
+    stem = PurePath(unpacked_name(path.name)).stem
+    try:
+        for number, part in enumerate(format.read(file)):
+            if part.problem:
+                yield number, part.problem
+            if part.text.strip() or (not part.problem and (format.many or part.title not in ("", stem))):
+                text, title = without_title(part.text, part.title)
+                new = f"{id}#{number}" if format.many else id
+                yield number, Document(new, text, title or ("" if format.many else stem), part.metadata)
+            elif not part.problem:
+                yield number, _empty(path)
+    except RecursionError as error:
+        raise file.damaged(suffix_of(path), "it is nested too deeply") from error
+
+
+def _empty(path: Path) -> RowError:
+    message = f"{path}: the file holds no text; fill it in or remove it, or leave it out: --on-error skip"
+    return RowError(message, where=str(path), reason="empty text")

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lexent.corpus.formats.parts import SourceFile
+from lexent.corpus.formats.parts import Part, SourceFile
+from lexent.corpus.problems import RowError
 from lexent.errors import MissingExtraError
 
 _BROKEN = (
@@ -20,10 +21,61 @@ _BROKEN = (
 """What reading a damaged or encrypted archive raises."""
 MOST_MEMBER_BYTES = 1 << 29
 """A member that is larger is not unpacked: a small file can claim to hold anything."""
+_HARMLESS = frozenset(("ERR_UNDECLARED_ENTITY", "ERR_INVALID_CHAR", "ERR_RESERVED_XML_NAME"))
+"""Errors of XML that lose no word: names of characters as in HTML, control characters, a blank at the start."""
+
+
+class Archive:
+    """The members of a zip file. Damage that leaves something to read is noted."""
+
+    def __init__(self, opened: zipfile.ZipFile) -> None:
+        self._opened = opened
+        self.names = frozenset(opened.namelist())
+        self.damage: list[str] = []
+        """What could not be read, or not to its end."""
+
+    def content(self, name: str) -> bytes:
+        """The content of a member."""
+        if name not in self.names:
+            raise zipfile.BadZipFile(f"{name} is missing")
+        size = self._opened.getinfo(name).file_size
+        if size > MOST_MEMBER_BYTES:
+            raise zipfile.BadZipFile(f"{name} has {size / 1e6:,.0f} MB; allowed: {MOST_MEMBER_BYTES / 1e6:,.0f} MB")
+        return self._opened.read(name)
+
+    def xml(self, name: str) -> Any:
+        """The root of a member that is XML, as far as it can be read. Entities are not resolved, nothing is fetched."""
+        from lxml import etree
+
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True)
+        root = etree.fromstring(self.content(name), parser)
+        if root is None:
+            raise zipfile.BadZipFile(f"{name} is empty")
+        for entry in parser.error_log:
+            if entry.level == etree.ErrorLevels.FATAL and not _is_harmless(entry):
+                self.damage.append(f"{name}, line {entry.line}: {entry.message}")
+                break
+        return root
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Notes what is wrong with a member without which the others can be read."""
+        from lxml.etree import LxmlError
+
+        try:
+            yield
+        except (*_BROKEN, LxmlError, RowError) as error:
+            self.damage.append(str(error) or type(error).__name__)
+
+
+def _is_harmless(entry: Any) -> bool:
+    """Whether an error of XML loses no word; an & that stands for itself does not, either."""
+    lone_sign = entry.type_name == "ERR_NAME_REQUIRED" and "EntityRef" in entry.message
+    return lone_sign or entry.type_name in _HARMLESS
 
 
 @contextmanager
-def archive(file: SourceFile, kind: str) -> Iterator[zipfile.ZipFile]:
+def archive(file: SourceFile, kind: str) -> Iterator[Archive]:
     """The zip file that a file is; what is wrong with it or with the XML in it is an error that names the file."""
     try:
         from lxml.etree import LxmlError
@@ -31,25 +83,16 @@ def archive(file: SourceFile, kind: str) -> Iterator[zipfile.ZipFile]:
         raise MissingExtraError("lxml", extra="files", purpose=f"reading {file.path}") from error
     try:
         with zipfile.ZipFile(io.BytesIO(file.content())) as opened:
-            yield opened
+            yield Archive(opened)
+    except RecursionError:
+        raise
     except (*_BROKEN, LxmlError) as error:
         raise file.damaged(kind, error) from error
 
 
-def member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """The content of a member."""
-    size = archive.getinfo(name).file_size
-    if size > MOST_MEMBER_BYTES:
-        raise zipfile.BadZipFile(f"{name} has {size / 1e6:,.0f} MB; allowed: {MOST_MEMBER_BYTES / 1e6:,.0f} MB")
-    return archive.read(name)
-
-
-def xml(archive: zipfile.ZipFile, name: str) -> Any:
-    """The root of a member that is XML. Entities are not resolved, and nothing is fetched."""
-    from lxml import etree
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True)
-    root = etree.fromstring(member(archive, name), parser)
-    if root is None:
-        raise zipfile.BadZipFile(f"{name} is empty")
-    return root
+def part(file: SourceFile, kind: str, text: str, title: str, damage: list[str]) -> Part:
+    """What an archive gives, with the first damage as a problem."""
+    if not damage:
+        return Part(text, title)
+    error = file.damaged_in_part(kind, damage[0]) if text.strip() else file.damaged(kind, damage[0])
+    return Part(text, title, problem=error)

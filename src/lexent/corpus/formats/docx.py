@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lexent.corpus.formats.archives import archive, xml
+from lexent.corpus.formats.archives import archive, part
 from lexent.corpus.formats.parts import Part, SourceFile, escaped, heading, joined
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -23,14 +23,17 @@ _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen
 def read_docx(file: SourceFile) -> Iterator[Part]:
     """A document; a paragraph of the style Title, or the first heading, is its title."""
     with archive(file, "DOCX") as opened:
-        names = set(opened.namelist())
-        levels = _levels(xml(opened, "word/styles.xml")) if "word/styles.xml" in names else {}
+        levels: dict[str, int] = {}
+        if "word/styles.xml" in opened.names:
+            with opened.noted():
+                levels = _levels(opened.xml("word/styles.xml"))
         blocks = _Blocks(levels)
-        blocks.walk(xml(opened, "word/document.xml"))
+        blocks.walk(opened.xml("word/document.xml"))
         for notes in ("word/footnotes.xml", "word/endnotes.xml"):
-            if notes in names:
-                blocks.walk(xml(opened, notes))
-    yield Part(joined(blocks.found), title=blocks.title)
+            if notes in opened.names:
+                with opened.noted():
+                    blocks.walk(opened.xml(notes))
+    yield part(file, "DOCX", joined(blocks.found), blocks.title, opened.damage)
 
 
 def _levels(styles: Any) -> dict[str, int]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import posixpath
 import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from lexent.corpus.encodings import decoded
-from lexent.corpus.formats.archives import archive, member, xml
+from lexent.corpus.formats.archives import Archive, archive, part
 from lexent.corpus.formats.html import page
 from lexent.corpus.formats.parts import Part, SourceFile, joined
 from lexent.corpus.problems import RowError
@@ -18,12 +19,12 @@ _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 
 
 def read_epub(file: SourceFile) -> Iterator[Part]:
-    """A book as one text; its title is that of its package."""
+    """A book as one text, without chapters that cannot be read; its title is that of its package."""
     with archive(file, "EPUB") as book:
-        packages = [found.get("full-path") for found in xml(book, _CONTAINER).iter("{*}rootfile")]
+        packages = [found.get("full-path") for found in book.xml(_CONTAINER).iter("{*}rootfile")]
         if not packages:
             raise zipfile.BadZipFile(f"{_CONTAINER} names no package")
-        package = xml(book, packages[0])
+        package = book.xml(packages[0])
         chapters = _chapters(package, posixpath.dirname(packages[0]))
         locked = _locked(book)
         if locked & set(chapters):
@@ -32,9 +33,12 @@ def read_epub(file: SourceFile) -> Iterator[Part]:
                 where=str(file.path),
                 reason="encrypted file",
             )
-        texts = [page(decoded(member(book, name), file.path), str(file.path)).text for name in chapters]
+        texts: list[str] = []
+        for name in chapters:
+            with book.noted():
+                texts.append(page(decoded(book.content(name), Path(name)), name).text)
         titles = (" ".join("".join(found.itertext()).split()) for found in package.iter("{*}title"))
-    yield Part(joined(texts), title=next(filter(None, titles), ""))
+    yield part(file, "EPUB", joined(texts), next(filter(None, titles), ""), book.damage)
 
 
 def _chapters(package: Any, folder: str) -> list[str]:
@@ -47,8 +51,8 @@ def _chapters(package: Any, folder: str) -> list[str]:
     return [pages[item.get("idref")] for item in package.iter("{*}itemref") if item.get("idref") in pages]
 
 
-def _locked(book: zipfile.ZipFile) -> set[str]:
+def _locked(book: Archive) -> set[str]:
     """The members that are encrypted. Fonts often are, in books that can be read."""
-    if _ENCRYPTION not in book.namelist():
+    if _ENCRYPTION not in book.names:
         return set()
-    return {unquote(found.get("URI", "")) for found in xml(book, _ENCRYPTION).iter("{*}CipherReference")}
+    return {unquote(found.get("URI", "")) for found in book.xml(_ENCRYPTION).iter("{*}CipherReference")}

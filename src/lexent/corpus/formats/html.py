@@ -40,7 +40,7 @@ _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECAS
 def read_html(file: SourceFile) -> Iterator[Part]:
     """A page."""
     content = file.content()
-    yield page(decoded(content, file.path, file.encoding or _declared(content)), str(file.path))
+    yield page(decoded(content, file.path, file.encoding or declared(content)), str(file.path))
 
 
 def page(text: str, name: str) -> Part:
@@ -88,7 +88,7 @@ def _parsed(text: str, name: str) -> Any:
     return root
 
 
-def _declared(content: bytes) -> str | None:
+def declared(content: bytes) -> str | None:
     """The encoding that a page names, where Python knows it."""
     start = content[:_DECLARED_WITHIN]
     if marked(start[:MARK_BYTES]):

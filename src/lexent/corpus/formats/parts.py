@@ -29,6 +29,8 @@ class Part:
     title: str = ""
     """As the file names it; empty where only a heading or the file's name can."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    problem: RowError | None = None
+    """What is reported beside the text, of which nothing or only a piece could be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,15 @@ class SourceFile:
         why = shortened(str(error) or type(error).__name__)
         return RowError(
             f"{self.path}: not a readable {kind} file ({why}); fetch it again, or leave it out: --on-error skip",
+            where=str(self.path),
+            reason="damaged file",
+        )
+
+    def damaged_in_part(self, kind: str, error: object) -> RowError:
+        """The error for a file of which a piece could be read, which is kept."""
+        return RowError(
+            f"{self.path}: a damaged {kind} file, of which only a part can be read ({shortened(str(error))}); fetch it "
+            "again, or keep that part: --on-error skip",
             where=str(self.path),
             reason="damaged file",
         )
