@@ -235,6 +235,9 @@ def test_overrides() -> None:
 def test_missing_file(tmp_path: Path) -> None:
     message = refused(tmp_path / "none.jsonl", NotFoundError)
     assert f"no such file or folder: {tmp_path / 'none.jsonl'}" in message
+    assert "texts are given as a list" not in message
+    with pytest.raises(NotFoundError, match="texts are given as a list"):
+        read("a sentence about dogs")
     assert ".parquet" in message
 
 

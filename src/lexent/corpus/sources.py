@@ -107,7 +107,8 @@ def read(
 def _path_corpus(path: Path, reading: Reading, id: str = "") -> Corpus:
     """id: what stands before the paths of a folder's files, or the id of a file that is a document."""
     if not path.exists():
-        raise NotFoundError(f"no such file or folder: {path}; a corpus is {FORMATS}")
+        hint = "; texts are given as a list" if " " in path.name and not path.suffix else ""
+        raise NotFoundError(f"no such file or folder: {path}; a corpus is {FORMATS}{hint}")
     if path.is_dir():
         beir = next((path / name for name in BEIR_NAMES if (path / name).exists()), None)
         return _path_corpus(beir, reading) if beir else _folder_corpus(path, reading, id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -212,9 +213,12 @@ class IndexReader:
         known = {name for store in self.document_stores for name in store.field_names()}
         unknown = sorted(set(where.names) - known)
         if unknown:
+            name = unknown[0]
+            near = get_close_matches(name.casefold(), [one.casefold() for one in known], n=1)
+            meant = next((f'; did you mean "{one}"?' for one in known if near == [one.casefold()]), "")
             raise InputError(
-                f'no document has the field "{unknown[0]}"; fields: {", ".join(sorted(known)) or "none"}; '
-                "fields come from the columns and metadata that were indexed"
+                f'no document has the field "{name}"; fields: {", ".join(sorted(known)) or "none"}{meant}; '
+                "fields come from the columns and metadata that were indexed, and not from ids"
             )
         for name in where.kinds:
             present = self.field_kinds(name)
