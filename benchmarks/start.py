@@ -109,7 +109,7 @@ def measured(folder: Path, *, install: bool, runs: int) -> tuple[list[list[str]]
     first = [
         sum(pair) for pair in zip(times["index, nothing compiled"], times["search, nothing compiled"], strict=True)
     ]
-    commands = [[f"`lexent {name}`", shown(spent_s), f"{min(spent_s):.2f}"] for name, spent_s in times.items()]
+    commands = [[f"lexent {name}", shown(spent_s), f"{min(spent_s):.2f}"] for name, spent_s in times.items()]
     systems = [
         ["lexent", size_of(size), seconds_of(spent), shown(first), shown(times["search"]), "concepts, explained"]
     ]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lexent import arguments
 from lexent.artifact import write_error
+from lexent.bounded_cache import BoundedCache
 from lexent.errors import InputError, NotFoundError
 from lexent.indexing.field_index import FieldReader, FieldWriter, StoreConnection, batches
 from lexent.types import Document
@@ -29,6 +30,11 @@ CREATE TABLE documents (
 )
 """
 
+MAX_CACHED_ROWS = 512
+"""Documents that are kept at hand: what explains a hit reads it again."""
+MAX_CACHED_CHARS = 20_000
+"""Longer documents are read each time."""
+Row = tuple[str, str, str, bytes]
 _IDS_PER_QUERY = 500  # ids in one query; older SQLite allows 999 values
 
 _ERRNO = {
@@ -172,6 +178,7 @@ class Documents(FieldReader):
     def __init__(self, folder: Path) -> None:
         path = (folder / FILE).absolute()
         self._texts = StoreConnection(path)
+        self._recent: BoundedCache[int, Row] = BoundedCache(MAX_CACHED_ROWS)
         with self._texts.damage():
             last = self._texts.read("SELECT max(position) FROM documents")[0][0]
             self._count = 0 if last is None else int(last) + 1  # positions have no gaps; counting would read all
@@ -188,6 +195,7 @@ class Documents(FieldReader):
 
     def close(self) -> None:
         """Close the connections."""
+        self._recent.clear()
         self._texts.close()
         self._fields.close()
 
@@ -225,12 +233,16 @@ class Documents(FieldReader):
         return self._texts.damage()
 
     def _document(self, position: int) -> Document:
+        id, text, title, metadata = self._recent.get(position) or self._row(position)
+        with self._texts.damage():
+            return Document(id=id, text=text, title=title, metadata=orjson.loads(metadata))
+
+    def _row(self, position: int) -> Row:
         rows = self._texts.read("SELECT id, text, title, metadata FROM documents WHERE position = ?", position)
         if not rows:
             raise NotFoundError(f"no document at position {position} among {len(self)}")
-        id, text, title, metadata = rows[0]
-        with self._texts.damage():
-            return Document(id=id, text=text, title=title, metadata=orjson.loads(metadata))
+        row: Row = rows[0]
+        return self._recent.put(position, row) if len(row[1]) <= MAX_CACHED_CHARS else row
 
 
 def _is_unicode(text: str) -> bool:

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from lexent.server import turns
+
 T = TypeVar("T")
 MAX_BATCH_ITEMS = 32
 """Items of one group in a batch, at most."""
@@ -69,7 +71,8 @@ class MicroBatcher:
             priority = 2 if getattr(self._local, "bulk", False) else 0 if urgent else 1
             self._queues[priority].append(job)
             self._wake.notify()
-        return job.future.result()
+        with turns.given_up():
+            return job.future.result()
 
     def call(self, function: Callable[[], T], *, urgent: bool = False) -> T:
         """The result of a function that is run in the worker thread, in no batch."""

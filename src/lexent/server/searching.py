@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lexent.errors import InputError
 from lexent.explain.contributions import shared_terms
 from lexent.explain.ranking import best_passage, why_ranked
+from lexent.server import turns
 from lexent.server.bodies import CompareBody, ExplainBody, SearchBody
 from lexent.server.replies import CompareReply, RankedDocument, System
 from lexent.server.served import ServedIndex
@@ -39,9 +40,10 @@ def search(served: ServedIndex, body: SearchBody) -> dict[str, Any]:
         "min_strength": body.min_strength,
     }
     how |= body.weighing
-    found = searcher.search_many([body.query], k=body.k, **how)[0]
-    names = {concept.id: concept.label for concept in found.concepts}
-    hits = [hit_of(hit, names, explained=body.explain, contributions=body.contributions) for hit in found.hits]
+    with turns.taken():
+        found = searcher.search_many([body.query], k=body.k, **how)[0]
+        names = {concept.id: concept.label for concept in found.concepts}
+        hits = [hit_of(hit, names, explained=body.explain, contributions=body.contributions) for hit in found.hits]
     if body.words and hits:
         positions = [hit.position for hit in found.hits]
         for hit, words in zip(hits, matches(searcher, found.hits[0].query, positions), strict=True):
