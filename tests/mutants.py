@@ -36,6 +36,7 @@ class Mutant:
 KERNELS, BINARY = ("tests/test_kernels.py",), ("tests/test_binary.py",)
 MAXSIM = ("tests/test_maxsim.py", "tests/test_maxsim_search.py")
 PASSAGES = ("tests/test_passages.py",)
+PROBES = ("tests/test_kernels.py", "tests/test_explain.py", "tests/test_index.py")
 START = ("tests/test_start.py",)
 MUTANTS = (
     Mutant(
@@ -102,11 +103,25 @@ MUTANTS = (
         KERNELS,
     ),
     Mutant(
-        "random access: wrong code of an explanation",
+        "random access: wrong code of a list of gaps",
         "topk/random_access.py",
-        "out[place] = codes[at]",
-        "out[place] = codes[0]",
-        ("tests/test_explain.py", "tests/test_index.py"),
+        "return np.int64(lists.shorts[entry]) >> 8 if at == document else 0",
+        "return np.int64(lists.shorts[entry - 1]) >> 8 if at == document else 0",
+        PROBES,
+    ),
+    Mutant(
+        "random access: last document of a list missed",
+        "topk/random_access.py",
+        "if at < count and np.int64(lists.shorts[start + at]) == document:",
+        "if at < count - 1 and np.int64(lists.shorts[start + at]) == document:",
+        PROBES,
+    ),
+    Mutant(
+        "random access: wrong code of a bitmap",
+        "topk/random_access.py",
+        "return np.int64(lists.codes[place]) if place >= 0 else 0",
+        "return np.int64(lists.codes[place - 1]) if place >= 0 else 0",
+        PROBES,
     ),
     Mutant(
         "documents: too few passages searched",

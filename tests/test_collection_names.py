@@ -140,7 +140,8 @@ def test_counts_of_segments_merge_to_those_of_the_whole(words: list[str], cut: i
     cut = max(1, min(cut, len(texts) - 1))
     whole, parts = counted(texts), [counted(texts[:cut]), counted(texts[cut:])] if len(texts) > 1 else [counted(texts)]
     merged = ConceptWords.merged(parts, size=len(named.WORDS))
-    np.testing.assert_allclose(merged.totals, whole.totals, rtol=1e-5)
+    # Activations are differences of float32 numbers near 4, whose last digits depend on the batch.
+    np.testing.assert_allclose(merged.totals, whole.totals, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(merged.tokens, whole.tokens)
     assert merged.n_tokens == whole.n_tokens
     assert table(merged) == table(whole)
