@@ -15,7 +15,7 @@ import small
 from lexent.encoders import Encoder, TinyEncoder
 from lexent.engine import Index
 from lexent.errors import InputError
-from lexent.lexicon import Lexicon
+from lexent.lexicon import Concepts, Lexicon
 from lexent.lexicon.names import same_word
 from lexent.search.coded_text import code_texts
 from lexent.search.groups import FORM, SHOWN_GROUPS, TextWords, group_concepts
@@ -196,7 +196,8 @@ def test_concepts_of_form_are_one_line_shown_last(planted: Index) -> None:
     from dataclasses import replace
 
     lexicon = named.lexicon()
-    lexicon.concepts._all[0] = replace(lexicon.concepts[0], form="punctuation")
+    first, *others = lexicon.concepts
+    lexicon = lexicon.renamed(Concepts([replace(first, form="punctuation"), *others]))
     ids = np.arange(4)
     groups = group_concepts(ids.tolist(), [9.0, 1.0, 1.0, 1.0], lexicon=lexicon, query=None).groups
     assert groups[-1].label == FORM

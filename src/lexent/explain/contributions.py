@@ -82,9 +82,10 @@ class Explanation:
 def explain(index: Scored, query: Query, position: int, *, id: str, score: float) -> Explanation:
     """The explanation of the document at `position`, whose score for the query is known."""
     terms = shared_terms(index, query, position)
+    names = index.named([term for term, *_ in terms])
     parts = {
-        term: Contribution(term, index.label(term), weight, document, value, index.is_word(term))
-        for term, weight, document, value in terms
+        term: Contribution(term, label, weight, document, value, word)
+        for (term, weight, document, value), (label, word) in zip(terms, names, strict=True)
     }
     groups = tuple(
         GroupContribution(line.label, line.value, tuple(parts[one] for one in line.concepts), line.form)

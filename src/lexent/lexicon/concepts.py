@@ -8,7 +8,7 @@ import operator
 import re
 import shlex
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher, get_close_matches
 from functools import cached_property
@@ -79,10 +79,7 @@ class MadeConcepts(Sequence[Concept]):
 
     def __getitem__(self, place: int | slice) -> Concept | list[Concept]:
         if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(self._size))]
-        made = self._made.get(place)
-        if made is not None:
-            return made
+            return self.of(range(*place.indices(self._size)))
         place = operator.index(place)
         place += self._size if place < 0 else 0
         if not 0 <= place < self._size:
@@ -91,6 +88,11 @@ class MadeConcepts(Sequence[Concept]):
         if found is None:
             found = self._made[place] = self._make(place)
         return found
+
+    def of(self, places: Iterable[int]) -> list[Concept]:
+        """The concepts of some numbers."""
+        made = self._made.get
+        return [made(place) or self[place] for place in places]
 
 
 class Concepts(Sequence[Concept]):
@@ -107,7 +109,8 @@ class Concepts(Sequence[Concept]):
         here: Callable[[int], Evidence] | None = None,
     ) -> None:
         """former: labels that concepts had before, which still find them. here: words of an index that raise them."""
-        self._all = concepts if isinstance(concepts, MadeConcepts) else list(concepts)
+        given = concepts if isinstance(concepts, MadeConcepts) else list(concepts)
+        self._all = given if isinstance(given, MadeConcepts) else MadeConcepts(len(given), given.__getitem__)
         self.former = dict(former or {})
         self._here = here
         self._evidence: BoundedCache[int, Evidence] = BoundedCache(MAX_CACHED_EVIDENCE)
@@ -149,6 +152,10 @@ class Concepts(Sequence[Concept]):
 
     def __iter__(self) -> Iterator[Concept]:
         return iter(self._all)
+
+    def of(self, places: Iterable[int]) -> list[Concept]:
+        """The concepts of some numbers, which must be good."""
+        return self._all.of(places)
 
     def find(self, text: str, *, limit: int = 10) -> list[Concept]:
         """Concepts whose names hold the words of the text; the earlier in the name and the more of them, the better."""

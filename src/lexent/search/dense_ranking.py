@@ -52,13 +52,9 @@ class DenseRanking:
         cosine = self.cosines[position : position + 1]
         return cosine, cosine.astype(np.float64)
 
-    def label(self, term: int) -> str:
-        """What the cosine is called."""
-        return LABEL
-
-    def is_word(self, term: int) -> bool:
-        """A cosine is none."""
-        return False
+    def named(self, terms: Sequence[int]) -> list[tuple[str, bool]]:
+        """What the cosine is called; it is no word."""
+        return [(LABEL, False)] * len(terms)
 
     def lines(self, query: Query, position: int, terms: Sequence[SharedTerm]) -> list[Line]:
         """A cosine has no groups."""

@@ -177,8 +177,10 @@ def group_concepts(
         return QueryGroups((), {})
     mass = np.abs(np.asarray(weights, np.float64))
     words, vocabulary = words or {}, _Vocabulary()
-    known = [None if int(one) in words else lexicon.concept(int(one)) for one in ids]
-    labels = [words[int(one)] if concept is None else concept.label for one, concept in zip(ids, known, strict=True)]
+    ids = [int(one) for one in ids]
+    concepts = iter(lexicon.concepts.of([one for one in ids if one not in words]))
+    known = [None if one in words else next(concepts) for one in ids]
+    labels = [words[one] if concept is None else concept.label for one, concept in zip(ids, known, strict=True)]
     small = mass < NEGLIGIBLE_SHARE * float(mass.sum())
     documents, queries = _profiles(lexicon.concepts, np.asarray(ids, np.int32), small, query, vocabulary, words)
     naming = documents * (1 + QUERY_WORD_BOOST * queries) + QUERY_WORD_SHARE * queries
@@ -198,11 +200,7 @@ def group_concepts(
         held.append(found[-1].head)
     if forms:
         found.append(_group(FORM, forms, ids, weights, form=True))
-    naming_words: dict[int, dict[str, float]] = {int(one): {} for one in ids}
-    rows, places = np.nonzero(naming)
-    for row, at, value in zip(rows.tolist(), places.tolist(), naming[rows, places].tolist(), strict=True):
-        naming_words[int(ids[row])][vocabulary.words[at]] = value
-    return QueryGroups(tuple(found), naming_words)
+    return QueryGroups(tuple(found), dict(zip(ids, _by_row(naming, vocabulary.words), strict=True)))
 
 
 class TextWords:
@@ -261,25 +259,28 @@ class _Vocabulary:
 
     def __init__(self) -> None:
         self.words: list[str] = []
-        self.places: dict[str, int] = {}
-        """The column of each word that was looked up; -1 for those that name nothing."""
+        self._places: dict[str, int] = {}
         self._near: dict[str, list[int]] = {}
 
-    def place(self, word: str) -> int:
-        """The column of a word; a new one where no form of it is known; -1 for a word that names nothing."""
-        known = self.places.get(word)
-        if known is None:
-            known = self.places[word] = self._found_or_added(word) if _names_something(word) else -1
-        return known
-
-    def _found_or_added(self, word: str) -> int:
-        near = self._near.setdefault(word[:3], [])  # forms of one word share their first three letters
-        for place in near:
-            if same_word(self.words[place], word):
-                return place
-        self.words.append(word)
-        near.append(len(self.words) - 1)
-        return near[-1]
+    def places(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """The column of each word; a new one where no form of it is known; -1 for a word that names nothing."""
+        places, known = self._places, self.words
+        for word in dict.fromkeys(words):
+            if word in places:
+                continue
+            if not _names_something(word):
+                places[word] = -1
+                continue
+            near = self._near.setdefault(word[:3], [])  # forms of one word share their first three letters
+            for place in near:
+                if same_word(known[place], word):
+                    places[word] = place
+                    break
+            else:
+                places[word] = len(known)
+                near.append(len(known))
+                known.append(word)
+        return np.fromiter(map(places.__getitem__, words), np.int64, len(words))
 
 
 def _profiles(
@@ -294,29 +295,21 @@ def _profiles(
 
     Of the small ones, only the words that raise them most.
     """
-    typed: list[tuple[int, int]] = []
-    shares = np.zeros((0, len(ids)))
+    typed, shares = np.zeros(0, np.int64), np.zeros((0, len(ids)))
     if query is not None:
         names, shares = query.shares_by_word(ids)
-        typed = [(row, vocabulary.place(word)) for row, word in enumerate(names)]
-    rows, places, known = list[int](), list[int](), list[float]()
-    place_of = vocabulary.places.get
-    for row, (concept, few) in enumerate(zip(ids.tolist(), small.tolist(), strict=True)):
-        evidence = _evidence(concepts, concept, labels)
-        for word, share, _ in evidence[:WORDS_OF_NEGLIGIBLE] if few else evidence:
-            place = place_of(word)
-            if place is None:
-                place = vocabulary.place(word)
-            if place >= 0:
-                rows.append(row)
-                places.append(place)
-                known.append(share)
-    documents = np.zeros((len(ids), len(vocabulary.words)))
-    queries = np.zeros_like(documents)
-    np.add.at(documents, (np.array(rows, np.int64), np.array(places, np.int64)), known)
-    for row, place in typed:
-        if place >= 0:
-            queries[:, place] += shares[row]
+        typed = vocabulary.places(names)
+    evidence = [_evidence(concepts, concept, labels) for concept in ids.tolist()]
+    kept = [own[:WORDS_OF_NEGLIGIBLE] if few else own for own, few in zip(evidence, small.tolist(), strict=True)]
+    rows = np.repeat(np.arange(len(ids)), [len(own) for own in kept])
+    places = vocabulary.places([word for own in kept for word, _, _ in own])
+    shape = len(ids), len(vocabulary.words)
+    named = places >= 0
+    counts = np.array([share for own in kept for _, share, _ in own], np.float64)[named]
+    documents, queries = np.zeros(shape), np.zeros(shape)
+    np.add.at(documents.reshape(-1), rows[named] * shape[1] + places[named], counts)
+    named = typed >= 0
+    np.add.at(queries.T, typed[named], shares[named])
     for row, concept in enumerate(ids.tolist()):
         if concept in labels:  # who has the word has it as it was typed: so the parts of an identifier are one group
             documents[row] += queries[row]
@@ -408,6 +401,15 @@ def _joined(
         alike[other], alike[:, other] = -np.inf, -np.inf
         left -= 1
     return [cluster for cluster in clusters if cluster]
+
+
+def _by_row(table: NDArray[np.float64], names: Sequence[str]) -> list[dict[str, float]]:
+    """The values of each row that are not 0, by the names of their columns."""
+    rows, places = np.nonzero(table)
+    values, columns = table[rows, places].tolist(), [names[place] for place in places.tolist()]
+    ends = np.bincount(rows, minlength=len(table)).cumsum().tolist()
+    parts = [slice(start, stop) for start, stop in zip([0, *ends], ends, strict=False)]
+    return [dict(zip(columns[part], values[part], strict=True)) for part in parts]
 
 
 def _sums(rows: NDArray[np.float64], clusters: Sequence[Sequence[int]]) -> NDArray[np.float64]:

@@ -93,13 +93,9 @@ class Lexical:
         """For each word of the query the document's weight, and what the word adds to its score: exact."""
         return self.document_scorer.contributions(position, query.ids, query.weights)
 
-    def label(self, term: int) -> str:
-        """The word of that number."""
-        return self.words.label(term)
-
-    def is_word(self, term: int) -> bool:
-        """Every term is a word."""
-        return True
+    def named(self, terms: Sequence[int]) -> list[tuple[str, bool]]:
+        """The word of each number."""
+        return [(self.words.label(term), True) for term in terms]
 
     def lines(self, query: Query, position: int, terms: Sequence[SharedTerm]) -> list[Line]:
         """Words have no groups."""

@@ -103,12 +103,8 @@ class Scored(Protocol):
         """For each of the query's terms the document's weight, and what the term adds to its score: exact."""
         ...
 
-    def label(self, term: int) -> str:
-        """The name of a term."""
-        ...
-
-    def is_word(self, term: int) -> bool:
-        """Whether a term is a word."""
+    def named(self, terms: Sequence[int]) -> list[tuple[str, bool]]:
+        """The name of each term, and whether it is a word."""
         ...
 
     def lines(self, query: Query, position: int, terms: Sequence[SharedTerm]) -> Sequence[Line]:

@@ -226,6 +226,14 @@ class Searcher:
         """Whether an id is that of a word."""
         return self.words is not None and term >= self.words.first
 
+    def named(self, terms: Sequence[int]) -> list[tuple[str, bool]]:
+        """The name of each term, and whether it is a word."""
+        concepts, words = self.lexicon.concepts, self.words
+        if words is None:
+            return [(concept.label, False) for concept in concepts.of(terms)]
+        own = iter(concepts.of([term for term in terms if term < words.first]))
+        return [(next(own).label, False) if term < words.first else (words.label(term), True) for term in terms]
+
     def strength(self, query: Query, score: float) -> float:
         """A score of a query between 0, what words thrown together get, and 1, what a document's own words get."""
         return self._strengths.of(query, score)
@@ -347,10 +355,9 @@ class Searcher:
 
     def concepts(self, query: Query) -> list[QueryConcept]:
         """The concepts of a query, strongest first."""
-        found = [
-            QueryConcept(concept, self.label(concept), weight, self.is_word(concept))
-            for concept, weight in zip(query.ids.tolist(), query.weights.tolist(), strict=True)
-        ]
+        ids = query.ids.tolist()
+        sides = zip(ids, query.weights.tolist(), self.named(ids), strict=True)
+        found = [QueryConcept(concept, label, weight, word) for concept, weight, (label, word) in sides]
         return sorted(found, key=lambda concept: (-abs(concept.weight), concept.id))
 
     def dense(self, query: str, *, allowed: Masks | None = None) -> DenseRanking:
