@@ -236,3 +236,70 @@ def test_the_command_line_shows_the_first_problems_and_counts_the_rest(tmp_path:
     facts = data("add", place, path, "--on-error", "skip", "--encoder", "tiny", "--lexicon", tmp_path / "lexicon")
     assert (facts["added"], facts["skipped"]) == (1, {"ragged row": 1})
     assert facts["problems"][0]["where"] == f"{path}, line 3"
+
+
+# --- size ------------------------------------------------------------------------------------------------------------
+
+LARGE = "bread " * 300_000  # 1.8 MB
+
+
+def packed(path: Path, content: str) -> Path:
+    path.write_bytes(gzip.compress(content.encode()) if path.suffix == ".gz" else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found", "where"),
+    [
+        ("a.jsonl.gz", json.dumps({"text": "flour"}) + "\n" + json.dumps({"text": LARGE}), ["flour"], ", line 2"),
+        ("a.jsonl", json.dumps({"text": LARGE}), [], ""),
+        ("a.json.gz", json.dumps([{"text": LARGE}]), [], ""),
+        ("a.tsv", f"id\ttext\n1\tflour\n2\t{LARGE}\n", ["flour"], ", line 3"),
+        ("a.txt.gz", LARGE, [], ""),
+        ("a.html", f"<p>{LARGE}</p>", [], ""),
+        ("a.mbox", "From a\n\nflour\n\nFrom b\n\n" + "bread\n" * 300_000, ["flour"], ", the message before line"),
+    ],
+)
+def test_a_row_or_file_above_the_limit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str, found: list[str], where: str
+) -> None:
+    path = packed(tmp_path / name, content)
+    monkeypatch.setenv("LEXENT_MAX_DOCUMENT_MB", "1")
+    with pytest.raises(InputError, match=r"larger than 1 MB; .* LEXENT_MAX_DOCUMENT_MB=10"):
+        list(read(path))
+    if found:
+        corpus = read(path, on_error="skip")
+        assert [one.text.strip() for one in corpus] == found
+        (problem,) = corpus.problems
+        assert problem.reason == "too large"
+        assert problem.where.startswith(f"{path}{where}")
+    monkeypatch.setenv("LEXENT_MAX_DOCUMENT_MB", "2")
+    assert len(list(read(path))) == len(found) + 1
+
+
+def test_a_quote_without_an_end_does_not_hold_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = "".join(f"{number},flour\n" for number in range(200_000))
+    path = packed(tmp_path / "a.csv.gz", f'id,text\na,"never\n{rows}')
+    monkeypatch.setenv("LEXENT_MAX_DOCUMENT_MB", "1")
+    corpus = read(path, on_error="skip")
+    assert len(list(corpus)) == 200_000
+    assert [problem.reason for problem in corpus.problems] == ["broken CSV"]
+
+
+def test_chapters_of_a_book_share_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import zipfile
+
+    body = f"<w:document xmlns:w='http://schemas.openxmlformats.org/wordprocessingml/2006/main'><!--{LARGE}--></w:document>"
+    with zipfile.ZipFile(tmp_path / "a.docx", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("word/document.xml", body)
+        file.writestr("[Content_Types].xml", "<Types/>")
+    monkeypatch.setenv("LEXENT_MAX_DOCUMENT_MB", "1")
+    with pytest.raises(InputError, match="larger than 1 MB"):
+        list(read(tmp_path / "a.docx"))
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "much", "1.5"])
+def test_a_wrong_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("LEXENT_MAX_DOCUMENT_MB", given)
+    with pytest.raises(InputError, match="LEXENT_MAX_DOCUMENT_MB"):
+        list(read(packed(tmp_path / "a.jsonl", '{"text": "flour"}\n')))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import shlex
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, AnyStr, NamedTuple, cast
 
+from lexent import arguments
 from lexent.corpus.encodings import BAD_BYTES, MARK_BYTES, UTF8, bad_byte, check_mark, is_wide, marked, undecodable
 from lexent.corpus.problems import RowError
 from lexent.errors import InputError, MissingExtraError, NotFoundError
@@ -22,6 +24,8 @@ PACKED = (".gz", ".zst")
 """Suffixes of packed files."""
 PACKED_BYTES = 1 << 14
 """So many bytes of a zstd file are unpacked at once."""
+SIZE_VARIABLE, DEFAULT_MOST_MB = "LEXENT_MAX_DOCUMENT_MB", 512
+"""The environment variable that says how large one row or file may be, in megabytes, and what counts without it."""
 
 
 class Line(NamedTuple):
@@ -70,10 +74,45 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         ) from error
 
 
+def most_bytes() -> int:
+    """How many bytes one row, or one file that is read as a whole, may have: a small packed file can hold anything."""
+    given = os.environ.get(SIZE_VARIABLE, "").strip() or str(DEFAULT_MOST_MB)
+    if not (given.isascii() and given.isdecimal() and int(given) >= 1):
+        allowed = f"a whole number of megabytes: export {SIZE_VARIABLE}={DEFAULT_MOST_MB}"
+        raise arguments.refused(SIZE_VARIABLE, given, allowed)
+    return int(given) * 1_000_000
+
+
+def too_large(where: str) -> RowError:
+    """The error for a row or file above the limit."""
+    allowed = most_bytes() // 1_000_000
+    message = f"{where}: larger than {allowed:,} MB; if that is right, allow it: export {SIZE_VARIABLE}={10 * allowed}"
+    return RowError(message, where=where, reason="too large")
+
+
+def whole(path: Path) -> bytes:
+    """All bytes of a file, unpacked."""
+    with opened(path) as file:
+        content = file.read(most_bytes() + 1)
+    if len(content) > most_bytes():
+        raise too_large(str(path))
+    return content
+
+
+def each_line(file: IO[AnyStr], path: Path) -> Iterator[tuple[int, AnyStr]]:
+    """The lines of a file, numbered from 1. Nothing after one that is too large can be read."""
+    most, number = most_bytes(), 0
+    while line := file.readline(most + 1):
+        number += 1
+        if len(line) > most:
+            raise too_large(f"{path}, line {number}")
+        yield number, line
+
+
 def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Line numbers, from 1, with the bytes of each line and its line end."""
     with opened(path) as file:
-        for number, line in enumerate(file, 1):
+        for number, line in each_line(file, path):
             yield number, line.removeprefix(BOM) if number == 1 else line
 
 
@@ -93,10 +132,10 @@ def text_lines(path: Path, encoding: str | None = None) -> Iterator[Line]:
         used = marked(start) or encoding or UTF8
         check_mark(start, used, path)
         if used.startswith(UTF8):
-            for number, raw in enumerate(file, 1):
+            for number, raw in each_line(file, path):
                 yield _utf8_line(raw.removeprefix(BOM) if number == 1 else raw, path, number)
             return
-        for number, text in enumerate(io.TextIOWrapper(file, used, errors=BAD_BYTES, newline="\n"), 1):
+        for number, text in each_line(io.TextIOWrapper(file, used, errors=BAD_BYTES, newline="\n"), path):
             place = bad_byte(text)
             error = None
             if place is not None:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from lexent.corpus.encodings import decoded
-from lexent.corpus.lines import Line, opened, show_line, text_lines, unpacked_name
+from lexent.corpus.lines import Line, most_bytes, opened, show_line, text_lines, unpacked_name, whole
 from lexent.corpus.problems import RowError
 from lexent.corpus.rows import Row, Table
 from lexent.errors import InputError, MissingExtraError
@@ -133,9 +133,7 @@ def _table(path: Path, unit: str, rows: Any, *, cells_are_text: bool = False) ->
 
 
 def _json_array(path: Path, encoding: str | None) -> Numbered:
-    with opened(path) as file:
-        content = file.read()
-    text = decoded(content, path, encoding)
+    text = decoded(whole(path), path, encoding)
     try:
         values = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -162,6 +160,7 @@ class _Lines:
     def __init__(self, source: Iterator[Line]) -> None:
         self._source = source
         self._ahead: list[Line] = []
+        self._left = 0
         self.taken: list[Line] = []
         """The lines of the row that is read."""
 
@@ -170,7 +169,10 @@ class _Lines:
 
     def __next__(self) -> str:
         line = self._ahead.pop() if self._ahead else next(self._source)
+        self._left = (self._left if self.taken else most_bytes()) - len(line.text)
         self.taken.append(line)
+        if self._left < 0:
+            raise csv.Error("a field has no end")
         return line.text
 
     def give_back(self, kept: int) -> None:

@@ -8,9 +8,11 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from lexent.corpus.formats.parts import Part, SourceFile
+from lexent.corpus.lines import most_bytes, too_large
 from lexent.corpus.problems import RowError
 from lexent.errors import MissingExtraError
 
@@ -19,8 +21,6 @@ _BROKEN = (
     RuntimeError,
 )  # fmt: skip
 """What reading a damaged or encrypted archive raises."""
-MOST_MEMBER_BYTES = 1 << 29
-"""A member that is larger is not unpacked: a small file can claim to hold anything."""
 _HARMLESS = frozenset(("ERR_UNDECLARED_ENTITY", "ERR_INVALID_CHAR", "ERR_RESERVED_XML_NAME"))
 """Errors of XML that lose no word: names of characters as in HTML, control characters, a blank at the start."""
 
@@ -28,19 +28,20 @@ _HARMLESS = frozenset(("ERR_UNDECLARED_ENTITY", "ERR_INVALID_CHAR", "ERR_RESERVE
 class Archive:
     """The members of a zip file. Damage that leaves something to read is noted."""
 
-    def __init__(self, opened: zipfile.ZipFile) -> None:
-        self._opened = opened
+    def __init__(self, opened: zipfile.ZipFile, path: Path) -> None:
+        self._opened, self._path = opened, path
+        self._left = most_bytes()
         self.names = frozenset(opened.namelist())
         self.damage: list[str] = []
         """What could not be read, or not to its end."""
 
     def content(self, name: str) -> bytes:
-        """The content of a member."""
+        """The content of a member. All that are read may have so many bytes as a file may have."""
         if name not in self.names:
             raise zipfile.BadZipFile(f"{name} is missing")
-        size = self._opened.getinfo(name).file_size
-        if size > MOST_MEMBER_BYTES:
-            raise zipfile.BadZipFile(f"{name} has {size / 1e6:,.0f} MB; allowed: {MOST_MEMBER_BYTES / 1e6:,.0f} MB")
+        self._left -= self._opened.getinfo(name).file_size
+        if self._left < 0:
+            raise too_large(f"{self._path}, {name}")
         return self._opened.read(name)
 
     def xml(self, name: str) -> Any:
@@ -83,8 +84,8 @@ def archive(file: SourceFile, kind: str) -> Iterator[Archive]:
         raise MissingExtraError("lxml", extra="files", purpose=f"reading {file.path}") from error
     try:
         with zipfile.ZipFile(io.BytesIO(file.content())) as opened:
-            yield Archive(opened)
-    except RecursionError:
+            yield Archive(opened, file.path)
+    except (RecursionError, RowError):
         raise
     except (*_BROKEN, LxmlError) as error:
         raise file.damaged(kind, error) from error

@@ -17,7 +17,7 @@ from typing import Any
 from lexent.corpus.encodings import UTF8, guessed
 from lexent.corpus.formats.html import declared, page
 from lexent.corpus.formats.parts import Part, SourceFile, escaped
-from lexent.corpus.lines import opened
+from lexent.corpus.lines import each_line, most_bytes, opened, too_large
 from lexent.corpus.problems import RowError
 
 _LOSES_PARTS = (errors.NoBoundaryInMultipartDefect, errors.StartBoundaryNotFoundDefect)
@@ -40,13 +40,16 @@ def read_mailbox(file: SourceFile) -> Iterator[Part]:
 def _messages(file: SourceFile) -> Iterator[bytes]:
     """A message begins after a line "From ..." that a blank line precedes."""
     held: list[bytes] = []
-    blank = True
+    blank, size, most = True, 0, most_bytes()
     with opened(file.path) as lines:
-        for line in lines:
+        for number, line in each_line(lines, file.path):
+            size += len(line)
             if blank and line.startswith(b"From "):
                 if held:
                     yield b"".join(held)
-                held = [b""]
+                held, size = [b""], 0
+            elif size > most:
+                raise too_large(f"{file.path}, the message before line {number}")
             elif held:
                 quoted = line.startswith(b">") and line.lstrip(b">").startswith(b"From ")
                 held.append(line[1:] if quoted else line)

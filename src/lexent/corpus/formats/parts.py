@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lexent.corpus.encodings import decoded
-from lexent.corpus.lines import opened
+from lexent.corpus.lines import whole
 from lexent.corpus.passages import without_closing
 from lexent.corpus.problems import RowError
 
@@ -42,8 +42,7 @@ class SourceFile:
 
     def content(self) -> bytes:
         """All bytes, unpacked."""
-        with opened(self.path) as file:
-            return file.read()
+        return whole(self.path)
 
     def text(self) -> str:
         """All text, with line ends as on Linux."""
