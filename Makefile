@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow mutants check coverage docs wheel smoke hooks bench bench-index bench-growth bench-serve bench-maxsim bench-uhd bench-adapt bench-start install clean
+.PHONY: demo test test-slow mutants check coverage docs wheel smoke hooks bench bench-index bench-growth bench-serve bench-maxsim bench-uhd bench-adapt bench-start install sbom clean
 
 install: $(VENV)/.installed
 
@@ -69,6 +69,20 @@ smoke: wheel
 	cd $(SMOKE) && bin/lexent demo --help
 	cd $(SMOKE) && bin/lexent doctor
 
+# All packages that `lexent[all]` brings, with versions and licences, as CycloneDX: dist/lexent.cdx.json.
+SBOM := $(VENV)-sbom
+
+sbom:
+	rm -rf $(SBOM)
+	$(PYTHON) -m venv $(SBOM)/product
+	$(SBOM)/product/bin/python -m pip install --quiet --constraint constraints.txt ".[all]"
+	$(SBOM)/product/bin/python -m pip check
+	$(PYTHON) -m venv $(SBOM)/tool
+	$(SBOM)/tool/bin/python -m pip install --quiet cyclonedx-bom
+	mkdir -p dist
+	$(SBOM)/tool/bin/cyclonedx-py environment $(SBOM)/product/bin/python --pyproject pyproject.toml \
+		--mc-type library --output-reproducible --output-file dist/lexent.cdx.json
+
 # ruff, mypy and checks of files before each commit.
 hooks: install
 	$(BIN)/pre-commit install
@@ -132,4 +146,4 @@ $(VENV)/.bench: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(SMOKE) site dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(SMOKE) $(SBOM) site dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
