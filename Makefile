@@ -80,8 +80,7 @@ sbom:
 	$(PYTHON) -m venv $(SBOM)/tool
 	$(SBOM)/tool/bin/python -m pip install --quiet cyclonedx-bom
 	mkdir -p dist
-	$(SBOM)/tool/bin/cyclonedx-py environment $(SBOM)/product/bin/python --pyproject pyproject.toml \
-		--mc-type library --output-reproducible --output-file dist/lexent.cdx.json
+	$(SBOM)/tool/bin/cyclonedx-py environment $(SBOM)/product/bin/python --pyproject pyproject.toml --output-reproducible -o dist/lexent.cdx.json
 
 # ruff, mypy and checks of files before each commit.
 hooks: install

@@ -345,3 +345,41 @@ def test_changes_that_cannot_be(copy: Path, place: Path) -> None:
 @pytest.mark.parametrize("words", [("search", "x", "q"), ("index", "x"), ("train", "x", "--out", "y")])
 def test_an_option_that_was_renamed_says_what_to_write(words: tuple[str, ...]) -> None:
     fails(*words, "--k", "5", code=2, says="write -k for the number of hits, --sae-k for the latents of a state")
+
+
+# --- control characters ----------------------------------------------------------------------------------------------
+
+COMMANDS = "\x1b]0;owned\x07\x1b[2J\x9b31m\x08\x7f"
+
+
+def test_documents_do_not_command_the_terminal(tmp_path: Path) -> None:
+    furnished(tmp_path)
+    rows = [
+        {
+            "id": f"{name}{COMMANDS}",
+            "title": f"bread{COMMANDS}",
+            "text": f"flour {COMMANDS} bread",
+            "from": f"x{COMMANDS}",
+        }
+        for name in "ab"
+    ]
+    corpus, place = tmp_path / "rows.jsonl", tmp_path / "rows.lexent"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in [*rows, rows[0]]))
+    failed = run("index", corpus, "--out", place, *tiny(tmp_path))
+    printed = [failed.stderr, good("index", corpus, "--out", place, "--on-error", "skip", *tiny(tmp_path)).output]
+    document = rows[0]["id"]
+    for words in (
+        ["search", place, "bread"],
+        ["search", place, "bread", "--explain"],
+        ["search", place, "bread", "--json"],
+        ["explain", place, "bread", document],
+        ["explain", place, "bread", document, "--json"],
+        ["info", place],
+    ):
+        printed.append(good(*words).output)
+    printed.append(run("search", place, "bread", "--filter", json.dumps({"from": {"gt": 3}})).output)
+    printed.append(run("delete", place, f"gone{COMMANDS}").output)
+    for text in printed:
+        assert not set(text) & set("\x1b\x07\x08\x7f\x9b"), text
+    assert any("␛[2J" in text for text in printed)
+    assert json.loads(printed[4])["hits"][0]["id"] in [row["id"] for row in rows]

@@ -14,7 +14,7 @@ SOURCE = Path(lexent.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("arguments",),
+    ("arguments", "terminal"),
     ("artifact", "bounded_cache", "cpu", "cpu_features", "extras", "jit", "nan_safe", "progress", "types"),
     ("compiled", "function_words", "recipes"),
     ("corpus", "encoders", "sae", "vocabulary", "weighting"),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Self
+
+from lexent import terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +30,7 @@ class Meter:
     ) -> None:
         """unit: what is counted. console: where to print, stderr if not given. shown: whether to print at all."""
         self._unit = unit
-        self._console = console or _stderr
+        self._console = console or partial(terminal.console, stderr=True)
         self._shown = shown
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
@@ -90,12 +93,6 @@ def counting(progress: Report, what: str, total: float | None, unit: str = "docu
             yield meter.counter(what, total)
     else:
         yield progress or None
-
-
-def _stderr() -> Console:
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def _bars(unit: str, console: Console) -> Progress:

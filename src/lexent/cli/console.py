@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from lexent.terminal import console
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
     Line = Text | str
+_ESCAPED = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+"""Control characters that JSON allows as they are, and that would command a terminal."""
 SILENT = ("0", "no", "off", "false")
 
 
@@ -55,18 +59,12 @@ def is_verbose() -> bool:
 
 def stdout() -> Console:
     """The console of results."""
-    return _console(stderr=False)
+    return console(stderr=False)
 
 
 def stderr() -> Console:
     """The console of messages."""
-    return _console(stderr=True)
-
-
-def _console(*, stderr: bool) -> Console:
-    from rich.console import Console
-
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return console(stderr=True)
 
 
 def show(*lines: Line) -> None:
@@ -76,9 +74,9 @@ def show(*lines: Line) -> None:
 
 def show_each(lines: Iterable[Line]) -> None:
     """Lines of data, each as soon as it is made."""
-    console = stdout()
+    place = stdout()
     for line in lines:
-        console.print(line)
+        place.print(line)
 
 
 def show_json(value: Any) -> None:
@@ -88,7 +86,8 @@ def show_json(value: Any) -> None:
     from lexent.nan_safe import plain
 
     ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
-    sys.stdout.write(json.dumps(plain(value), ensure_ascii=ascii_only, indent=1, allow_nan=False) + "\n")
+    text = json.dumps(plain(value), ensure_ascii=ascii_only, indent=1, allow_nan=False)
+    sys.stdout.write(text.translate(_ESCAPED) + "\n")
 
 
 def say(text: Line) -> None:
@@ -121,5 +120,5 @@ def _quoted(word: str) -> str:
 
 def width() -> int:
     """Characters a line may have: the terminal's, or enough for reading where there is none."""
-    console = stdout()
-    return max(40, min(console.width, 120)) if console.is_terminal else 120
+    place = stdout()
+    return max(40, min(place.width, 120)) if place.is_terminal else 120

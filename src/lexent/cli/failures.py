@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from lexent.errors import LexentError, LexentWarning, MissingExtraError, WriteError
 from lexent.extras import OF_TRAIN
+from lexent.terminal import visible
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -90,14 +91,14 @@ def end_at_second_interrupt() -> None:
 def error_line(message: str) -> None:
     """One line on stderr, whatever the message holds."""
     with suppress(OSError):
-        print(f"error: {' '.join(message.split())}", file=sys.stderr, flush=True)  # noqa: T201
+        print(f"error: {visible(' '.join(message.split()))}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
     """Warnings of Lexent as one line; those of other packages as Python writes them."""
     if issubclass(category, LexentWarning):
         with suppress(OSError):
-            print(f"note: {' '.join(str(message).split())}", file=sys.stderr, flush=True)  # noqa: T201
+            print(f"note: {visible(' '.join(str(message).split()))}", file=sys.stderr, flush=True)  # noqa: T201
     else:
         _PYTHONS_OWN(message, category, *where, **more)
 
