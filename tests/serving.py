@@ -10,11 +10,10 @@ from time import monotonic, sleep
 from typing import Any
 
 import httpx
-import uvicorn
 
 import small
 from lexent.encoders import TinyEncoder
-from lexent.server.app import listen, make
+from lexent.server.app import Server, config, listen, make
 from lexent.server.settings import Settings
 
 
@@ -24,7 +23,7 @@ def serving(paths: Sequence[Path], settings: Settings | None = None, **parts: An
     chosen: dict[str, Any] = {"encoder": TinyEncoder(), "lexicon": small.lexicon(), **parts}
     app = make(paths, settings, **chosen)
     made = listen("127.0.0.1", 0, others=False)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=10))
+    server = Server(config(app, settings or Settings()))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [made]}, daemon=True)
     thread.start()
     try:

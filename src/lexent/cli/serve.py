@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from lexent.models import EncoderLike, LexiconLike
 
 _SETTINGS = ("server/settings.py", "Settings")
-LIMITS = settings_group("server/settings.py", "Limits", panel="Limits (what one request may ask for)", prefix="--max-")
+_LIMITS = (
+    *("body", "line", "query", "k", "batch", "concurrency", "writes", "seconds"),
+    *("body_seconds", "connections", "connections_per_address"),
+)
+LIMITS = settings_group("server/settings.py", "Limits", _LIMITS, panel="Limits of requests", prefix="--max-")
 PORT = settings_group(*_SETTINGS, ("port",), ranges={"port": {"min": 0, "max": 65535}})
 SERVER = settings_group(*_SETTINGS, ("host", "read_only", "refresh"), ranges={"refresh": {"min": 0.05}}) + PORT
 

@@ -13,14 +13,17 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import uvicorn
 from fastapi import FastAPI
 
 from lexent.artifact import lexent_version
 from lexent.errors import InputError
 from lexent.models import EncoderLike, LexiconLike
 from lexent.server import files, problems, routes
+from lexent.server.connections import protocol, within_open_files
 from lexent.server.metrics import Metrics
 from lexent.server.registry import IndexRegistry
+from lexent.server.request_bodies import RequestBodies
 from lexent.server.request_guard import RequestGuard
 from lexent.server.settings import Settings
 from lexent.server.workers import Workers
@@ -96,11 +99,12 @@ def make(
         redirect_slashes=False,
     )
     app.state.registry, app.state.metrics, app.state.workers = registry, metrics, workers
+    app.state.bodies = bodies = RequestBodies(limits)
     problems.install(app)
     app.include_router(routes.state_router(registry, metrics))
     app.include_router(routes.api_router(registry, chosen, workers))
     app.include_router(files.router())
-    app.add_middleware(RequestGuard, settings=chosen, metrics=metrics)
+    app.add_middleware(RequestGuard, settings=chosen, metrics=metrics, bodies=bodies)
     app.openapi()  # makes the routes; the first requests would each begin to, and Python 3.11 fails where two parse
     return app
 
@@ -130,6 +134,31 @@ def address(settings: Settings, made: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{made.getsockname()[1]}"
 
 
+def config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """How uvicorn serves the app: one connection has its limits, as one request has."""
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what strangers send is no warning
+    return uvicorn.Config(
+        app,
+        http=protocol(within_open_files(settings.limits)),
+        ws="none",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    )
+
+
+class Server(uvicorn.Server):
+    """Ends the streams of rows before it waits for requests to end."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, and wait for requests to end."""
+        self.config.app.state.bodies.stop()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
+
+
 def run(
     paths: Sequence[Path],
     settings: Settings,
@@ -140,8 +169,6 @@ def run(
     ready: Callable[[], None],
 ) -> None:
     """Serves until it is stopped; an index or model that cannot be opened ends it with its error."""
-    import uvicorn
-
     errors: list[BaseException] = []
 
     def failed(error: BaseException) -> None:
@@ -149,18 +176,7 @@ def run(
         server.should_exit = True
 
     app = make(paths, settings, encoder=encoder, lexicon=lexicon, ready=ready, failed=failed)
-    config = uvicorn.Config(
-        app,
-        ws="none",
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-    )
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    server = uvicorn.Server(config)
+    server = Server(config(app, settings))
     # Two heaps in all: the C library makes up to eight a core, and what a thread frees stays in its own.
     with suppress(OSError, AttributeError):  # other systems have other C libraries
         ctypes.CDLL("libc.so.6").mallopt(-8, 2)  # M_ARENA_MAX

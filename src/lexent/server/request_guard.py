@@ -1,4 +1,4 @@
-"""Request guard middleware: API keys, host and origin checks, body limits, security headers, metrics. Plain ASGI."""
+"""Request guard middleware: API keys, host and origin checks, security headers, metrics. Plain ASGI."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lexent.server import problems
 from lexent.server.files import POLICY
 from lexent.server.metrics import Metrics
 from lexent.server.problems import ServerError
+from lexent.server.request_bodies import CLOSE, RequestBodies
 from lexent.server.settings import READ_KEY, WRITE_KEY, Settings
 
 KEY_PATHS = ("/v1/", "/metrics", "/openapi.json")
 """Paths that need a key where the server has one. The page's files hold no data and need none."""
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-STREAMED_PATH = "/documents/bulk"
 READ_PATHS = ("/search", "/explain", "/words", "/compare")
 """POST requests that only read."""
 SECURITY_HEADERS = [
@@ -31,8 +31,8 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
 class RequestGuard:
     """The outermost middleware of the app."""
 
-    def __init__(self, app: ASGIApp, *, settings: Settings, metrics: Metrics) -> None:
-        self._app, self._settings, self._metrics = app, settings, metrics
+    def __init__(self, app: ASGIApp, *, settings: Settings, metrics: Metrics, bodies: RequestBodies) -> None:
+        self._app, self._settings, self._metrics, self._bodies = app, settings, metrics, bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -54,7 +54,7 @@ class RequestGuard:
         self._metrics.running.inc()
         try:
             self._check(scope)
-            await self._app(scope, self._limited(scope, receive), sending)
+            await self._app(scope, self._bodies.limited(scope, receive), sending)
         except ServerError as error:
             if begun:
                 raise
@@ -67,6 +67,10 @@ class RequestGuard:
     # --- access ------------------------------------------------------------------------------------------------
 
     def _check(self, scope: Scope) -> None:
+        size = sum(len(name) + len(value) for name, value in scope["headers"])
+        if size + len(scope.get("raw_path", b"")) + len(scope["query_string"]) > self._settings.limits.headers:
+            detail = f"the headers are larger than {self._settings.limits.headers:,} bytes"
+            raise ServerError(detail, status=431, slug="too-large", headers=CLOSE)
         headers = dict(scope["headers"])
         self._check_host(headers)
         path, method = scope["path"], scope["method"]
@@ -110,32 +114,6 @@ class RequestGuard:
                 status=403,
                 slug="other-origin",
             )
-
-    # --- body size ---------------------------------------------------------------------------------------------
-
-    def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        if scope["path"].endswith(STREAMED_PATH):
-            return receive
-        for name, value in scope["headers"]:
-            if name == b"content-length" and value.isdigit():
-                self._check_size(int(value))
-        seen = 0
-
-        async def receiving() -> Message:
-            nonlocal seen
-            message = await receive()
-            if message["type"] == "http.request":
-                seen += len(message.get("body", b""))
-                self._check_size(seen)
-            return message
-
-        return receiving
-
-    def _check_size(self, size: int) -> None:
-        most = self._settings.limits.body
-        if size > most:
-            detail = f"the body is larger than {most:,} bytes; send less, or rows to documents/bulk"
-            raise ServerError(detail, status=413, slug="too-large")
 
 
 def _key(headers: dict[bytes, bytes]) -> bytes | None:

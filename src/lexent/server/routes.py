@@ -37,6 +37,7 @@ STATUSES = {
     401: "A key is needed.",
     403: "The key, or the server, does not allow it.",
     404: "No such index, document or concept.",
+    408: "The body took too long to arrive.",
     409: "The settings do not fit the index, or it was built anew with other parts.",
     413: "The body is too large.",
     422: "Something of the request cannot be used.",

@@ -21,10 +21,10 @@ Access = Literal["none", "read", "write"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may hold, and how many requests are answered at once."""
+    """What one request may hold and how long it may take, and how many there are at once."""
 
     body: int = 16_000_000
-    """Bytes of a request's body; a bulk add is a stream and has --max-line instead."""
+    """Bytes of a request's body; a bulk add is a stream and has --max-line instead, and commits after so many."""
     line: int = 1_000_000
     """Bytes of one row of a bulk add."""
     query: int = 2_000
@@ -39,6 +39,16 @@ class Limits:
     """Changes that may wait for their turn on one index; more are answered 429."""
     seconds: float = 30.0
     """Time that a request other than a change may take."""
+    headers: int = 65_536
+    """Bytes of a request's headers."""
+    header_seconds: float = 10.0
+    """Time that a request's headers may take to arrive."""
+    body_seconds: float = 60.0
+    """Time that a body may take to arrive, each piece of a bulk add, and a piece of an answer to be read."""
+    connections: int = 1_000
+    """Connections in all; for one more, the one that has kept the server waiting longest is closed."""
+    connections_per_address: int = 128
+    """Connections of one address, such as that of a proxy; of IPv6, of its 64-bit network."""
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
