@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -72,6 +74,63 @@ def test_a_server_that_is_told_to_stop_ends_well(place: Path) -> None:
         assert process.wait(timeout=20) in (0, -signal.SIGTERM)
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
+
+
+@contextmanager
+def adding(client: httpx.Client, *, name: str, rows: int) -> Iterator[tuple[socket.socket, Callable[[], list[Any]]]]:
+    """A bulk add in whose middle the client waits, and the lines of its answer so far."""
+    with socket.create_connection(("127.0.0.1", client.base_url.port or 0), timeout=60) as made:
+        head = "POST /v1/indexes/docs/documents/bulk HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+        made.sendall(f"{head}Content-Type: application/x-ndjson\r\n\r\n".encode())
+        for number in range(rows):
+            row = json.dumps({"id": f"{name}{number}", "text": f"zebra number {number}"}) + "\n"
+            made.sendall(f"{len(row):x}\r\n{row}\r\n".encode())
+        file = made.makefile("rb")
+
+        def lines() -> list[Any]:
+            found = []
+            while (line := file.readline().strip()) != b"0":
+                if line.startswith(b"{"):
+                    found.append(json.loads(line))
+                    if "committed" in found[-1] and found[-1]["through"] == 6:
+                        break
+            return found
+
+        yield made, lines
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_bulk_add_ends_with_its_last_line_when_the_server_is_stopped(place: Path, number: int) -> None:
+    path, name = place / "docs.lexent", f"stop{int(number)}-"
+    with (
+        started(path, "--port", 0, "--max-batch", 3) as (process, client),
+        adding(client, name=name, rows=8) as (made, lines),
+    ):
+        assert [line["through"] for line in lines()] == [3, 6]
+        process.send_signal(number)
+        (last,) = lines()
+        made.close()
+        assert "stopping" in last.pop("error")
+        assert last == {"done": False, "uncommitted": 2, "lines": 8, "added": 6, "replaced": 0, "failed": 0}
+        assert process.wait(timeout=20) == -signal.SIGTERM
+    with Index.open(path) as index:
+        found = index.documents.positions([f"{name}{row}" for row in range(8)])
+        assert set(found) == {f"{name}{row}" for row in range(6)}
+
+
+def test_a_bulk_add_accounts_for_every_row_when_the_disk_is_full(place: Path) -> None:
+    path = place / "docs.lexent"
+    with started(path, "--port", 0, "--max-batch", 3) as (process, client):
+        rows = [{"id": f"full{row}", "text": f"zebra number {row}"} for row in range(5)]
+        rows += [{"id": f"full{row}", "text": "zebra", "metadata": {"much": "a" * 900_000}} for row in range(5, 8)]
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+        content = "\n".join(json.dumps(row) for row in rows).replace("zebra number 1", '"').encode()
+        headers = {"content-type": "application/x-ndjson"}
+        reply = client.post("/v1/indexes/docs/documents/bulk", content=content, headers=headers)
+        last = json.loads(reply.text.splitlines()[-1])
+        assert "no space left" in last.pop("error")
+        assert last == {"done": False, "uncommitted": 3, "lines": 7, "added": 3, "replaced": 0, "failed": 1}
+        assert client.get("/v1/indexes/docs").json()["documents"] > 0
 
 
 def test_the_demo_opens_the_page_on_a_prepared_query(place: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -213,6 +214,24 @@ def test_a_bulk_add_commits_in_batches_and_refuses_long_rows(small_server: httpx
     assert '{"done":true,"lines":7,"added":6,"replaced":0,"failed":1}' in reply.text
     ids = [f"bulk{n}" for n in (0, 1, 3)]
     assert small_server.delete("/v1/indexes/docs/documents", params={"id": ids}).status_code == 200
+
+
+def test_a_bulk_add_commits_after_as_many_bytes_as_a_body_may_have(small_server: httpx.Client) -> None:
+    rows = [f'{{"id": "fat{n}", "text": "zebra{" " * 150}"}}' for n in range(3)]
+    limits = Limits(body=300, batch=1000)
+    assert 150 < len(rows[0]) < 200 < limits.body
+    headers = {"content-type": "application/x-ndjson"}
+    with serving([small_server.app.state.registry.paths["docs"]], Settings(limits=limits)) as client:  # type: ignore[attr-defined]
+        reply = client.post("/v1/indexes/docs/documents/bulk", content="\n".join(rows).encode(), headers=headers)
+        lines = [json.loads(line) for line in reply.text.splitlines()]
+        assert [line["through"] for line in lines if "through" in line] == [2, 3]
+        # The same rows twice: each is added or replaces the one before it.
+        content = "\n".join([*rows[:1], *rows[:1], ""]).encode()
+        reply = client.post("/v1/indexes/docs/documents/bulk?upsert=true", content=content, headers=headers)
+        last = {"done": True, "lines": 2, "added": 2, "replaced": 2, "failed": 0}
+        assert json.loads(reply.text.splitlines()[-1]) == last
+        ids = [f"fat{n}" for n in range(3)]
+        assert client.delete("/v1/indexes/docs/documents", params={"id": ids}).status_code == 200
 
 
 def test_too_many_at_once_are_told_to_come_back(place: Path) -> None:

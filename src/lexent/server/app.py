@@ -6,11 +6,12 @@ import asyncio
 import ctypes
 import errno
 import logging
+import signal
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import uvicorn
@@ -159,6 +160,20 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+@contextmanager
+def end_at_hangup(server: Server) -> Iterator[None]:
+    """SIGHUP, of a terminal that was closed, ends the server as SIGTERM does; not where it is ignored (nohup)."""
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN:
+        yield
+        return
+    before = signal.signal(hangup, lambda number, frame: server.handle_exit(signal.SIGTERM, frame))
+    try:
+        yield
+    finally:
+        signal.signal(hangup, before)
+
+
 def run(
     paths: Sequence[Path],
     settings: Settings,
@@ -183,7 +198,8 @@ def run(
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
-        server.run(sockets=[made])
+        with end_at_hangup(server):
+            server.run(sockets=[made])
     finally:
         sys.setswitchinterval(before)
     if errors:

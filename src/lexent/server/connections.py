@@ -169,6 +169,11 @@ class LimitedProtocol(HttpToolsProtocol):
         """No further request came: close, also where the last answer was never read."""
         self.abort()
 
+    def shutdown(self) -> None:
+        """The server ends. A client that still sends must be able to read its answer, so it is not cut off at once."""
+        if not (self._busy and self.cycle.more_body):
+            super().shutdown()
+
     # --- write ---------------------------------------------------------------------------------------------------
 
     def pause_writing(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ from lexent.types import Document
 MAX_REPORTED_ERRORS = 1000
 """Rows whose errors are reported; later ones are only counted: a client that does not read yet must not be blocked."""
 _ROW = TypeAdapter(DocumentBody)
+log = logging.getLogger("lexent.server")
 
 
 def got(served: ServedIndex, id: str, *, tokens: bool) -> DocumentReply:
@@ -76,16 +78,61 @@ def _filter_of(given: str) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
+class _Row:
+    """A document that is to be added, and the rows that it came in: with upsert, the last of them counts."""
+
+    document: Document
+    lines: list[int]
+
+
+@dataclass(slots=True)
+class _Commit:
+    """What became of some rows. Each is added or has an error, unless the index could not be written."""
+
+    added: int = 0
+    replaced: int = 0
+    errors: list[tuple[int, LexentError]] = field(default_factory=list)
+    failure: LexentError | None = None
+    """Why the index could not be written."""
+
+    def run(self, served: ServedIndex, rows: dict[str, _Row], *, upsert: bool) -> None:
+        """Adds rows together; where that fails, one by one, so that only those at fault are left out."""
+        if not upsert:
+            for id in served.index.documents.positions(list(rows)):
+                self._refuse(rows.pop(id), InputError(f'the index already has a document "{id}"; add with upsert=true'))
+        try:
+            if rows:
+                self._add(served, list(rows.values()), upsert=upsert)
+        except InputError:
+            for row in rows.values():
+                try:
+                    self._add(served, [row], upsert=upsert)
+                except InputError as error:
+                    self._refuse(row, error)
+
+    def _add(self, served: ServedIndex, rows: list[_Row], *, upsert: bool) -> None:
+        change = served.add([row.document for row in rows], upsert=upsert)
+        earlier = sum(len(row.lines) - 1 for row in rows)
+        self.added += change.added + earlier
+        self.replaced += change.replaced + earlier
+
+    def _refuse(self, row: _Row, error: LexentError) -> None:
+        self.errors += [(line, error) for line in row.lines]
+
+
+@dataclass(slots=True)
 class Bulk:
     """A stream of rows on its way into an index. Rows are committed in batches; each commit is reported."""
 
     served: ServedIndex
     upsert: bool
     lines: int = 0
+    blank: int = 0
     added: int = 0
     replaced: int = 0
     failed: int = 0
-    _rows: dict[str, tuple[int, Document]] = field(default_factory=dict)
+    _rows: dict[str, _Row] = field(default_factory=dict)
+    _bytes: int = 0
     _reports: list[dict[str, Any]] = field(default_factory=list)
 
     async def run(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -94,21 +141,21 @@ class Bulk:
         try:
             async for chunk in chunks:
                 *lines, rest = (rest + chunk).split(b"\n")
-                if len(rest) > most:
-                    raise InputError(
-                        f"row {self.lines + len(lines) + 1} is longer than the {most:,} bytes that a row may have"
-                    )
                 for line in lines:
                     self._take(line)
-                    if len(self._rows) >= self.served.limits.batch:
+                    if len(self._rows) >= self.served.limits.batch or self._bytes >= self.served.limits.body:
                         await self._commit()
+                if len(rest) > most:
+                    self.lines += 1
+                    self._fail(self.lines, error := InputError(f"the row is longer than {most:,} bytes"))
+                    raise error
                 yield self._replies()
             if rest:  # no line end after the last row
                 self._take(rest)
             await self._commit()
         except LexentError as error:  # nothing after this row is read; what was committed stays
-            self._fail(self.lines + 1, error)
-            last = {"done": False, "error": str(error)}
+            uncommitted = self.lines - self.blank - self.added - self.failed
+            last = {"done": False, "error": str(error), "uncommitted": uncommitted}
         else:
             last = {"done": True}
         counts = {"lines": self.lines, "added": self.added, "replaced": self.replaced, "failed": self.failed}
@@ -118,6 +165,7 @@ class Bulk:
     def _take(self, line: bytes) -> None:
         self.lines += 1
         if not line.strip():
+            self.blank += 1
             return
         try:
             if len(line) > self.served.limits.line:
@@ -125,8 +173,9 @@ class Bulk:
             document = _ROW.validate_python(orjson.loads(line))
             before = self._rows.get(document.id)
             if before is not None and not self.upsert:
-                raise InputError(f'the id "{document.id}" stands already in row {before[0]}; ids must differ')
-            self._rows[document.id] = (self.lines, document)
+                raise InputError(f'the id "{document.id}" stands already in row {before.lines[0]}; ids must differ')
+            self._rows[document.id] = _Row(document, [*(before.lines if before else ()), self.lines])
+            self._bytes += len(line)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the row"
@@ -140,16 +189,28 @@ class Bulk:
             self._fail(self.lines, error)
 
     async def _commit(self) -> None:
-        rows, self._rows = self._rows, {}
+        rows, self._rows, self._bytes = self._rows, {}, 0
         if not rows:
             return
-        changes, errors = await self.served.writers.run(lambda: _committed(self.served, rows, upsert=self.upsert))
-        for number, error in errors:
+        through, done = max(row.lines[-1] for row in rows.values()), _Commit()
+
+        def work() -> None:
+            try:
+                done.run(self.served, rows, upsert=self.upsert)
+            except LexentError as error:
+                done.failure = error
+            except Exception as error:
+                log.error("unexpected %s in a bulk add", type(error).__name__, exc_info=error)
+                done.failure = LexentError("something went wrong that should not; the server's log has the traceback")
+
+        await self.served.writers.run(work)
+        for number, error in done.errors:
             self._fail(number, error)
-        added = sum(change.added for change in changes)
-        self.added += added
-        self.replaced += sum(change.replaced for change in changes)
-        self._reports.append({"committed": added, "through": max(number for number, _ in rows.values())})
+        self.added += done.added
+        self.replaced += done.replaced
+        if done.failure is not None:
+            raise done.failure
+        self._reports.append({"committed": done.added, "through": through})
 
     def _fail(self, line: int, error: LexentError) -> None:
         self.failed += 1
@@ -160,27 +221,3 @@ class Bulk:
         """A line for each report since the last call."""
         reports, self._reports = self._reports, []
         return b"".join(orjson.dumps(report) + b"\n" for report in reports)
-
-
-def _committed(
-    served: ServedIndex, rows: dict[str, tuple[int, Document]], *, upsert: bool
-) -> tuple[list[ChangeReply], list[tuple[int, LexentError]]]:
-    """Adds rows together; where that fails, one by one, so that only those at fault are left out."""
-    errors: list[tuple[int, LexentError]] = []
-    if not upsert:
-        known = served.index.documents.positions(list(rows))
-        for id in known:
-            errors.append((rows[id][0], InputError(f'the index already has a document "{id}"; add with upsert=true')))
-        rows = {id: row for id, row in rows.items() if id not in known}
-    if not rows:
-        return [], errors
-    try:
-        return [served.add([document for _, document in rows.values()], upsert=upsert)], errors
-    except InputError:
-        changes = []
-        for number, document in rows.values():
-            try:
-                changes.append(served.add([document], upsert=upsert))
-            except InputError as error:
-                errors.append((number, error))
-        return changes, errors

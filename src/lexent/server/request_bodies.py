@@ -10,8 +10,6 @@ from lexent.server.problems import ServerError
 from lexent.server.settings import Limits
 
 STREAMED_PATH = "/documents/bulk"
-CLOSE = {"Connection": "close"}
-"""The header of an answer to a body that is not read to its end."""
 
 
 class RequestBodies:
@@ -76,14 +74,14 @@ class RequestBodies:
         most = self._limits.body
         if size > most:
             detail = f"the body is larger than {most:,} bytes; send less, or rows to documents/bulk"
-            raise ServerError(detail, status=413, slug="too-large", headers=CLOSE)
+            raise ServerError(detail, status=413, slug="too-large")
 
     def _late(self, what: str) -> ServerError:
         detail = (
             f"{what} within {self._limits.body_seconds:g} s; send it faster, "
             "or start the server with a higher --max-body-seconds"
         )
-        return ServerError(detail, status=408, slug="too-slow", headers=CLOSE)
+        return ServerError(detail, status=408, slug="too-slow")
 
     @staticmethod
     def _stopped() -> ServerError:

@@ -10,7 +10,7 @@ from lexent.server import problems
 from lexent.server.files import POLICY
 from lexent.server.metrics import Metrics
 from lexent.server.problems import ServerError
-from lexent.server.request_bodies import CLOSE, RequestBodies
+from lexent.server.request_bodies import RequestBodies
 from lexent.server.settings import READ_KEY, WRITE_KEY, Settings
 
 KEY_PATHS = ("/v1/", "/metrics", "/openapi.json")
@@ -70,7 +70,7 @@ class RequestGuard:
         size = sum(len(name) + len(value) for name, value in scope["headers"])
         if size + len(scope.get("raw_path", b"")) + len(scope["query_string"]) > self._settings.limits.headers:
             detail = f"the headers are larger than {self._settings.limits.headers:,} bytes"
-            raise ServerError(detail, status=431, slug="too-large", headers=CLOSE)
+            raise ServerError(detail, status=431, slug="too-large")
         headers = dict(scope["headers"])
         self._check_host(headers)
         path, method = scope["path"], scope["method"]
