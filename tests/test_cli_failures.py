@@ -145,6 +145,9 @@ def test_unknown_document(place: Path) -> None:
         (["--idf", "best"], "allowed: lucene"),
         (["--recipe", "latent-term"], 'did you mean "latent-terms"?'),
         (["--prune", "2"], "prune is 2.0"),
+        (["--k1", "inf"], "k1 is inf; allowed: from 0 to 1,000"),
+        (["--k2", "nan"], "k2 is nan; allowed: above 0, at most 1,000, or none"),
+        (["--query-k", f"1{'0' * 30}"], "allowed: from 1 to 1,000,000, or none"),
     ],
 )
 def test_bad_recipe_settings(place: Path, tmp_path: Path, setting: list[str], says: str) -> None:

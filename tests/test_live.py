@@ -252,6 +252,9 @@ def test_a_cap_on_documents_cannot_be_raised(tmp_path: Path) -> None:
         index.retune(pool="max")
     with pytest.raises(InputError, match="k1 is -1; allowed: from 0 to 1,000"):
         index.retune(k1=-1)
+    for name, given in (("k1", 1e308), ("k1", math.inf), ("b", math.nan), ("power", 1e39), ("query_cap", 10**30)):
+        with pytest.raises(InputError, match=rf"{name} is .*; allowed: from "):
+            index.retune(**{name: given})
     assert state(opened(tmp_path / "a")) == before == state(index)
 
 

@@ -177,6 +177,9 @@ def small_server(place: Path) -> Iterator[httpx.Client]:
     [
         (SEARCH, {"query": "a" * 51}, 422, "at most 50"),
         (SEARCH, {"query": "a", "k": 6}, 422, "at most 5"),
+        (SEARCH, {"query": "a", "steer": {"#1": 1e39}}, 422, "less than or equal to 1000"),
+        (SEARCH, {"query": "a", "settings": {"k1": 1e308}}, 422, "from 0 to 1,000"),
+        (SEARCH, {"query": "a", "settings": {"document_cap": 10**18}}, 422, "from 1 to 1,000,000"),
         (SEARCH, {"query": "a", "filter": {"n": list(range(1000))}}, 413, "2,000 bytes"),
         ("/v1/indexes/docs/explain", {"query": "a" * 51, "document": "d1"}, 422, "at most 50"),
         ("/v1/indexes/docs/words", {"query": "a" * 51, "documents": []}, 422, "at most 50"),
@@ -185,6 +188,11 @@ def small_server(place: Path) -> Iterator[httpx.Client]:
             "/v1/indexes/docs/documents",
             {"documents": [{"id": f"x{n}", "text": "y"} for n in range(4)]},
             *(422, "documents/bulk"),
+        ),
+        (
+            "/v1/indexes/docs/documents",
+            {"documents": [{"id": "x", "text": "y", "metadata": {"a": json.loads("[" * 101 + "]" * 101)}}]},
+            *(422, "more than 100 levels"),
         ),
     ],
 )

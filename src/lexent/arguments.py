@@ -23,6 +23,8 @@ MOST_LEVELS = 100
 _LEAVES = frozenset((str, int, float, bool, type(None)))
 HIGHEST_WEIGHT = 1000
 """The most that a weight or factor of a query may be: of a concept, a fused ranking, feedback, k1 and k2."""
+HIGHEST_COUNT = 1_000_000
+"""The most that a count in a recipe may be: of latents, or of tokens of a passage."""
 
 
 def refused(name: str, given: object, allowed: str, remedy: str = "") -> InputError:

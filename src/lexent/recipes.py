@@ -112,11 +112,11 @@ class Recipe:
             raise arguments.refused("weighting", self.weighting, "a lexent.recipes.BM25")
         arguments.fields_of(self)
         arguments.choice("level", self.level, get_args(Level))
-        length = self.passage_tokens
-        _check(length is None or length >= 16, "passage_tokens", length, "16 or more, or none: what the encoder reads")
-        _check(self.passage_overlap >= 0, "passage_overlap", self.passage_overlap, "0 or more")
-        _check(self.k >= 1, "k", self.k, "1 or more")
-        _check(self.query_k is None or self.query_k >= 1, "query_k", self.query_k, "1 or more, or none")
+        counts = {"passage_tokens": 16, "passage_overlap": 0, "k": 1, "query_k": 1, "document_cap": 1, "query_cap": 1}
+        for name, least in counts.items():
+            given, none = getattr(self, name), ", or none" if name not in ("passage_overlap", "k") else ""
+            allowed = f"from {least} to {arguments.HIGHEST_COUNT:,}{none}"
+            _check(given is None or least <= given <= arguments.HIGHEST_COUNT, name, given, allowed)
         _check(0 <= self.function_words <= 1, "function_words", self.function_words, "from 0 to 1")
         _check(0 <= self.emphasis <= 4, "emphasis", self.emphasis, "from 0 to 4")
         _check(0.06 <= self.power <= 2, "power", self.power, "from 0.06 to 2")
@@ -134,8 +134,6 @@ class Recipe:
         if self.words:
             _check(self.holds_words, "words", self.words, "0, where match is maxsim or binary is true")
         _check(0 <= self.prune < 1, "prune", self.prune, "from 0 to below 1")
-        for name, cap in (("document_cap", self.document_cap), ("query_cap", self.query_cap)):
-            _check(cap is None or cap >= 1, name, cap, "1 or more, or none")
         good = all(0 <= weight <= 100 for weight in self.buckets) and (not self.buckets or any(self.buckets))
         _check(good, "buckets", list(self.buckets), "weights from 0 to 100, not all of them 0")
         _check(not (self.predicted and self.buckets), "buckets", list(self.buckets), "none, where predicted is true")
