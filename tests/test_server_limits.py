@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
+from weakref import WeakSet
 
 import httpx
 import numpy as np
@@ -16,8 +18,11 @@ import pytest
 
 import small
 from lexent.encoders import TinyEncoder
+from lexent.engine import Index
 from lexent.errors import InputError
 from lexent.lexicon import Lexicon
+from lexent.recipes import Recipe
+from lexent.search.searcher import RepackedLists
 from lexent.server.encoding import SharedEncoder, SharedLexicon
 from lexent.server.micro_batching import MicroBatcher
 from lexent.server.settings import Keys, Limits, Settings
@@ -240,6 +245,54 @@ def test_a_bulk_add_commits_after_as_many_bytes_as_a_body_may_have(small_server:
         assert json.loads(reply.text.splitlines()[-1]) == last
         ids = [f"fat{n}" for n in range(3)]
         assert client.delete("/v1/indexes/docs/documents", params={"id": ids}).status_code == 200
+
+
+def test_settings_that_pack_the_index_again_share_few_copies(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed: list[tuple[float, int | None]] = []
+    alive: WeakSet[RepackedLists] = WeakSet()
+    most = 0
+
+    def counting(reader: Any, recipe: Recipe) -> RepackedLists:
+        nonlocal most
+        found = made(reader, recipe)
+        packed.append((recipe.power, recipe.document_cap))
+        alive.add(found)
+        most = max(most, len(alive))
+        return found
+
+    made = RepackedLists.of
+    monkeypatch.setattr(RepackedLists, "of", staticmethod(counting))
+
+    def ask(**settings: Any) -> httpx.Response:
+        return client.post(SEARCH, json={"query": "yeast dough", "settings": settings})
+
+    encoder = SlowEncoder()
+    with serving([place], encoder=encoder) as client, ThreadPoolExecutor(8) as pool:
+        own = ask().json()["hits"]
+        with Index.open(place, encoder=TinyEncoder(), lexicon=small.lexicon()) as index:
+            found = index.searcher.retuned({"power": 0.9, "k1": 2}).search_many(["yeast dough"], k=10)[0]
+            wanted = [hit.score for hit in found]
+            del found
+        packed.clear()
+        gc.collect()
+        most = len(alive)
+        alike = list(pool.map(lambda k1: ask(power=0.9, k1=k1), range(1, 7)))
+        assert packed == [(0.9, None)]
+        assert [hit["score"] for hit in alike[1].json()["hits"]] == pytest.approx(wanted)
+        assert ask(power=0.9, document_cap=3).status_code == ask(document_cap=3).status_code == 200
+        assert most == 2
+        encoder.going.clear()
+        replies = [
+            pool.submit(client.post, SEARCH, json={"query": f"new {n}", "settings": {"power": 1 + n / 10}})
+            for n in range(6)
+        ]
+        until(lambda: sum(one.done() for one in replies) == 4)
+        encoder.going.set()
+        assert sorted(one.result().status_code for one in replies) == [200] * 2 + [429] * 4
+        for one in replies:
+            assert one.result().status_code == 200 or "power" in is_problem(one.result(), 429)["detail"]
+        assert most == 2
+        assert ask().json()["hits"] == own
 
 
 def test_too_many_at_once_are_told_to_come_back(place: Path) -> None:

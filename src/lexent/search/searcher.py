@@ -17,7 +17,7 @@ from lexent.errors import InputError, NotFoundError
 from lexent.indexing.filters import EXAMPLE, Filter
 from lexent.indexing.index_models import IndexModels
 from lexent.indexing.reader import IndexReader
-from lexent.indexing.segment import Tombstones, repacked
+from lexent.indexing.segment import Segment, Tombstones, repacked
 from lexent.pipeline import Pipeline
 from lexent.recipes import Recipe
 from lexent.search import steering, token_rows
@@ -87,11 +87,40 @@ class Prepared:
     """What steering moved, of one query."""
 
 
+def packed_by(recipe: Recipe) -> tuple[float, int | None]:
+    """The settings that posting lists are packed by: other ones need them packed again."""
+    return recipe.power, recipe.document_cap
+
+
+@dataclass(frozen=True, weakref_slot=True, slots=True, eq=False)
+class RepackedLists:
+    """The posting lists of a reader, packed again in memory under another power or a smaller document cap."""
+
+    segments: tuple[Segment, ...]
+    tombstones: tuple[Tombstones | None, ...]
+
+    @staticmethod
+    def of(reader: IndexReader, recipe: Recipe) -> RepackedLists:
+        """Those that the recipe needs."""
+        divided = None if reader.manifest.words is None else reader.manifest.lexicon.size
+        segments = tuple(repacked(segment, recipe, concepts=divided) for segment in reader.segments)
+        pairs = zip(segments, reader.tombstones, strict=True)
+        return RepackedLists(
+            segments, tuple(None if gone is None else Tombstones.of(segment, gone.mask) for segment, gone in pairs)
+        )
+
+
 class Searcher:
     """Answers queries over one generation of an index, by one recipe, and explains the hits. It never changes."""
 
     def __init__(
-        self, reader: IndexReader, models: IndexModels, *, explainer: Explainer, settings: Settings | None = None
+        self,
+        reader: IndexReader,
+        models: IndexModels,
+        *,
+        explainer: Explainer,
+        settings: Settings | None = None,
+        lists: RepackedLists | None = None,
     ) -> None:
         self.path = reader.path
         self.manifest = reader.manifest
@@ -106,12 +135,11 @@ class Searcher:
         """The words of the index, where its recipe weighs them."""
         if language is not None and self.recipe.words:
             self.words = QueryWords(reader.vocabulary, language=language, first=concepts)
-        segments, tombstones = reader.segments, reader.tombstones
-        if (self.recipe.power, self.recipe.document_cap) != (stored.power, stored.document_cap):
-            divided = None if language is None else concepts
-            segments = tuple(repacked(segment, self.recipe, concepts=divided) for segment in segments)
-            pairs = zip(segments, tombstones, strict=True)
-            tombstones = tuple(None if gone is None else Tombstones.of(segment, gone.mask) for segment, gone in pairs)
+        if lists is None and packed_by(self.recipe) != packed_by(stored):
+            lists = RepackedLists.of(reader, self.recipe)
+        self.repacked_lists = lists
+        """The posting lists that are searched in place of the index's own, where its recipe needs other ones."""
+        segments, tombstones = (lists or reader).segments, (lists or reader).tombstones
         self._making = threading.Lock()
         self._coded_queries: BoundedCache[str, CodedQuery] = BoundedCache(MAX_CACHED_QUERIES)
         self._coded_documents: BoundedCache[int, CodedText] = BoundedCache(MAX_CACHED_DOCUMENTS)
@@ -147,9 +175,9 @@ class Searcher:
     def __deepcopy__(self, memo: dict[int, Any]) -> Searcher:
         return self
 
-    def retuned(self, settings: Settings) -> Searcher:
-        """The same documents, searched by other settings."""
-        return Searcher(self.reader, self.models, explainer=self.explainer, settings=settings)
+    def retuned(self, settings: Settings, *, lists: RepackedLists | None = None) -> Searcher:
+        """The same documents, searched by other settings. lists: those that the settings need, if they are there."""
+        return Searcher(self.reader, self.models, explainer=self.explainer, settings=settings, lists=lists)
 
     def top(
         self,

@@ -6,21 +6,17 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lexent import recipes
 from lexent.artifact import MANIFEST
 from lexent.bounded_cache import BoundedCache
 from lexent.engine import Index
-from lexent.errors import InputError
-from lexent.recipes import Recipe
 from lexent.search.searcher import Searcher
 from lexent.server.micro_batching import MicroBatcher
 from lexent.server.replies import ChangeReply, IndexReply
+from lexent.server.retuned_searchers import RetunedSearchers
 from lexent.server.settings import Limits
 from lexent.server.workers import Workers
 from lexent.types import Document
 
-MAX_CACHED_SEARCHERS = 4
-"""Searchers with other settings that are cached; each may hold a copy of the posting lists."""
 MAX_CACHED_ANSWERS = 256
 """Answers about concepts that are cached for one generation of the index."""
 
@@ -32,7 +28,7 @@ class ServedIndex:
         self.name, self.index, self.batcher, self.limits = name, index, batcher, limits
         self.cache: BoundedCache[Any, Any] = BoundedCache(MAX_CACHED_ANSWERS)
         self.writers = Workers(threads=1, most=limits.writes, seconds=None, name=f"lexent-write-{name}")
-        self._searchers: BoundedCache[tuple[int, Recipe], Searcher] = BoundedCache(MAX_CACHED_SEARCHERS)
+        self._searchers = RetunedSearchers()
         self._seen = self._manifest_state()
 
     # --- read --------------------------------------------------------------------------------------------------
@@ -42,12 +38,7 @@ class ServedIndex:
         searcher = self.index.searcher
         if not settings:
             return searcher
-        try:
-            recipe = recipes.retuned(searcher.recipe, dict(settings))
-        except InputError as error:
-            raise InputError(f'settings: {error}; write for example "settings": {{"k1": 3, "b": 0.4}}') from error
-        key = (searcher.manifest.generation, recipe)
-        return self._searchers.get_or_make(key, lambda: searcher.retuned(dict(settings)))
+        return self._searchers.get(searcher, settings)
 
     def refresh(self) -> bool:
         """Open the generation that another process committed, if any; costs one stat call where there is none."""
