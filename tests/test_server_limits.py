@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -70,6 +71,19 @@ def guarded(place: Path) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def open_server(place: Path) -> Iterator[httpx.Client]:
+    with serving([place]) as client:
+        yield client
+
+
+def raw(client: httpx.Client, lines: list[str]) -> int:
+    """The status that a request gets as it is written here."""
+    with socket.create_connection(("127.0.0.1", client.base_url.port or 0), timeout=20) as made:
+        made.sendall("\r\n".join(lines).encode())
+        return int(made.recv(12).split()[1])
+
+
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {READ}"}])
 def test_without_a_key_nothing_is_told(guarded: httpx.Client, headers: dict[str, str]) -> None:
     for method, path in (("GET", "/v1/indexes"), ("POST", SEARCH), ("GET", "/metrics"), ("GET", "/openapi.json")):
@@ -134,6 +148,57 @@ def test_other_sites_are_refused(guarded: httpx.Client, place: Path) -> None:
     # A form of another site can send text without asking first: it is not read as JSON.
     plain = guarded.post(SEARCH, content=b'{"query": "a"}', headers={**key, "Content-Type": "text/plain"})
     is_problem(plain, 422)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "status"),
+    [
+        *[([host], 200) for host in ("localhost", "LOCALHOST:7777", "localhost.", "localhost.:80", "127.0.0.1:65535")],
+        *[([host], 200) for host in ("127.0.0.2", "[::1]", "[::1]:7777", "[0:0:0:0:0:0:0:1]")],
+        *[([host], 421) for host in ("evil.example", "localhost.evil.example", "localhostx", "127.0.0.1.evil.example")],
+        *[([host], 421) for host in ("[2001:db8::1]", "10.0.0.1:7777", "127.1", "0x7f000001", "2130706433")],
+        *[
+            ([host], 400)
+            for host in ("", ":80", "localhost:", "localhost:x", "localhost:65536", "localhost:-1", "a..b")
+        ],
+        *[
+            ([host], 400)
+            for host in ("localhost..", ".", "::1", "[::1", "[::1]x", "[::1%lo]", "[evil]", "[]", "::1:80")
+        ],
+        *[([host], 400) for host in ("user@localhost", "localhost:80@evil.example", "localhost/", "localhost#", "a b")],
+        *[
+            ([host], 400)
+            for host in ("localhost,evil.example", "localhost:80:80", "lo\u0441alhost", "http://localhost")
+        ],
+        ([], 400),
+        (["localhost", "localhost"], 400),
+        (["localhost", "evil.example"], 400),
+        (["localhost, evil.example"], 400),
+    ],
+)
+def test_the_host_is_read_strictly(open_server: httpx.Client, hosts: list[str], status: int) -> None:
+    lines = ["GET /health HTTP/1.1", *(f"Host: {host}" for host in hosts), "Connection: close", "", ""]
+    assert raw(open_server, lines) == status
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        ("http://localhost/health", "evil.example", 200),  # RFC 9112: the target counts, not the header
+        ("http://evil.example/health", "localhost", 421),
+        ("http://user@localhost/health", "localhost", 400),
+        ("http:///health", "localhost", 400),
+        ("//evil.example/health", "localhost", 404),
+        ("localhost:80", "localhost", 400),
+    ],
+)
+def test_the_host_in_a_target_counts(open_server: httpx.Client, target: str, host: str, status: int) -> None:
+    assert raw(open_server, [f"GET {target} HTTP/1.1", f"Host: {host}", "Connection: close", "", ""]) == status
+
+
+def test_http_1_0_needs_no_host(open_server: httpx.Client) -> None:
+    assert raw(open_server, ["GET /health HTTP/1.0", "", ""]) == 200
+    assert raw(open_server, ["GET /health HTTP/1.0", "Host: evil.example", "", ""]) == 421
 
 
 def test_read_only_refuses_changes_whatever_the_key(place: Path) -> None:

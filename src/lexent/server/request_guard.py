@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexent.server import problems
 from lexent.server.files import POLICY
+from lexent.server.host_header import host_name, is_loopback
 from lexent.server.metrics import Metrics
 from lexent.server.problems import ServerError
 from lexent.server.request_bodies import RequestBodies
@@ -25,7 +26,6 @@ SECURITY_HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 class RequestGuard:
@@ -72,7 +72,7 @@ class RequestGuard:
             detail = f"the headers are larger than {self._settings.limits.headers:,} bytes"
             raise ServerError(detail, status=431, slug="too-large")
         headers = dict(scope["headers"])
-        self._check_host(headers)
+        self._check_host(scope, headers)
         path, method = scope["path"], scope["method"]
         if not path.startswith(KEY_PATHS):
             return
@@ -97,16 +97,19 @@ class RequestGuard:
                 f"this key may read and not change; use the one in {WRITE_KEY}", status=403, slug="read-only"
             )
 
-    def _check_host(self, headers: dict[bytes, bytes]) -> None:
+    def _check_host(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Refuse other host names on loopback (DNS rebinding) and requests from pages of other origins."""
-        host = headers.get(b"host", b"").decode("latin-1")
-        if self._settings.loopback and host and _without_port(host) not in LOOPBACK_NAMES:
-            raise ServerError(
-                f'this server answers to localhost, not to "{host[:100]}"; to be reached by another name start it '
-                "with --host and a key",
-                status=421,
-                slug="other-host",
-            )
+        given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        host = given[0] if given else ""
+        if given or scope["http_version"] != "1.0":  # which may leave it out
+            name = host_name(given)
+            if self._settings.loopback and not is_loopback(name):
+                raise ServerError(
+                    f'this server answers to localhost, not to "{host[:100]}"; to be reached by another name start it '
+                    "with --host and a key",
+                    status=421,
+                    slug="other-host",
+                )
         origin = headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").partition("://")[2] != host:
             raise ServerError(
@@ -120,9 +123,3 @@ def _key(headers: dict[bytes, bytes]) -> bytes | None:
     given = headers.get(b"authorization", b"")
     kind, _, key = given.partition(b" ")
     return key.strip() if kind.lower() == b"bearer" else headers.get(b"x-api-key")
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.rpartition(":")[0] if ":" in host else host
