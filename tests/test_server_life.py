@@ -7,10 +7,13 @@ import os
 import resource
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +33,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def started(*words: object, **environment: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+def started(
+    *words: object, verify: ssl.SSLContext | bool = True, **environment: str
+) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
     """`lexent serve` as a program of its own, at the address that it prints."""
     command = [sys.executable, "-m", "lexent", "serve", *(str(word) for word in words)]
     process = subprocess.Popen(
@@ -41,7 +46,7 @@ def started(*words: object, **environment: str) -> Iterator[tuple[subprocess.Pop
         line = process.stderr.readline()
         assert line.startswith("serving  "), line
         address = line.split(" at ")[1].split(";")[0]
-        with httpx.Client(base_url=address, timeout=60) as client:
+        with httpx.Client(base_url=address, timeout=60, verify=verify) as client:
             wait_until_ready(client)
             yield process, client
     finally:
@@ -172,6 +177,7 @@ def test_a_taken_port_gives_way_to_the_next(place: Path) -> None:
     [
         (["nothing.lexent"], 3, "nothing.lexent"),
         (["docs.lexent", "--host", "0.0.0.0"], 2, "LEXENT_API_KEY"),
+        (["docs.lexent", "--public-name", "papers.example.org"], 2, "LEXENT_API_KEY"),
         (["docs.lexent", "--max-k", "0"], 2, "the limit k is 0"),
     ],
 )
@@ -182,6 +188,47 @@ def test_what_cannot_be_served_is_refused_at_once(
     monkeypatch.delenv("LEXENT_API_KEY", raising=False)
     result = run("serve", "--port", 0, *words)
     assert (result.exit_code, message in result.stderr) == (code, True), result.stderr
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate of localhost, signed by itself, and its key."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    folder, key = tmp_path_factory.mktemp("tls"), ec.generate_private_key(ec.SECP256R1())
+    name, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")]), datetime.now(UTC)
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1))
+    made = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
+    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    plain, pem = serialization.NoEncryption(), serialization.Encoding.PEM
+    (folder / "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    return folder / "cert.pem", folder / "key.pem"
+
+
+def test_a_server_with_a_certificate_answers_over_https(place: Path, certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    words = (place / "docs.lexent", "--port", 0, "--tls-cert", cert, "--tls-key", key)
+    with started(*words, verify=ssl.create_default_context(cafile=cert)) as (_, client):
+        assert client.base_url.scheme == "https"
+        assert len(client.post("/v1/indexes/docs/search", json={"query": "yeast", "k": 3}).json()["hits"]) == 3
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            httpx.get(client.base_url.join("/health"))
+        with pytest.raises(httpx.TransportError):
+            httpx.get(client.base_url.copy_with(scheme="http").join("/health"))
+
+
+def test_a_certificate_that_cannot_be_used_is_refused(place: Path, certificate: tuple[Path, Path]) -> None:
+    cert, _ = certificate
+    for words, says in (
+        (["--tls-cert", cert], "go together"),
+        (["--tls-cert", cert, "--tls-key", place / "nothing.pem"], "cannot be used"),
+        (["--tls-cert", cert, "--tls-key", cert], "cannot be used"),
+    ):
+        result = run("serve", place / "docs.lexent", "--port", 0, *words)
+        assert (result.exit_code, says in result.stderr) == (2, True), result.stderr
 
 
 def test_a_server_beyond_this_machine_asks_for_its_key(place: Path) -> None:

@@ -196,6 +196,17 @@ def test_the_host_in_a_target_counts(open_server: httpx.Client, target: str, hos
     assert raw(open_server, [f"GET {target} HTTP/1.1", f"Host: {host}", "Connection: close", "", ""]) == status
 
 
+def test_a_proxy_may_pass_its_own_name_on(place: Path) -> None:
+    settings = Settings(public_name="papers.example.org", keys=Keys(read=READ))
+    with serving([place], settings) as client:
+        key = {"Authorization": f"Bearer {READ}"}
+        for host, status in (("papers.example.org", 200), ("localhost", 200), ("evil.example", 421)):
+            headers = {**key, "Host": host, "Origin": f"https://{host}"}
+            assert client.get("/v1/indexes", headers=headers).status_code == status
+        other = {**key, "Host": "papers.example.org", "Origin": "https://evil.example"}
+        assert client.get("/v1/indexes", headers=other).status_code == 403
+
+
 def test_http_1_0_needs_no_host(open_server: httpx.Client) -> None:
     assert raw(open_server, ["GET /health HTTP/1.0", "", ""]) == 200
     assert raw(open_server, ["GET /health HTTP/1.0", "Host: evil.example", "", ""]) == 421

@@ -24,7 +24,8 @@ _LIMITS = (
 )
 LIMITS = settings_group("server/settings.py", "Limits", _LIMITS, panel="Limits of requests", prefix="--max-")
 PORT = settings_group(*_SETTINGS, ("port",), ranges={"port": {"min": 0, "max": 65535}})
-SERVER = settings_group(*_SETTINGS, ("host", "read_only", "refresh"), ranges={"refresh": {"min": 0.05}}) + PORT
+_NAMES = ("host", "read_only", "refresh", "tls_cert", "tls_key", "public_name")
+SERVER = settings_group(*_SETTINGS, _NAMES, ranges={"refresh": {"min": 0.05}}) + PORT
 
 
 def serve(
@@ -69,6 +70,7 @@ def start(
     from lexent.server.settings import Settings as ServerSettings
 
     chosen = ServerSettings(keys=Keys.of(), limits=Limits(**limits or {}), **settings)
+    chosen.certificate()
     made = listen(chosen.host, chosen.port, others="port" not in settings)
     where = address(chosen, made)
     page = f"{where}/search?{urlencode({'q': query})}" if query else where

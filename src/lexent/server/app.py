@@ -132,7 +132,8 @@ def listen(host: str, port: int, *, others: bool) -> socket.socket:
 def address(settings: Settings, made: socket.socket) -> str:
     """What to type into a browser."""
     host = "127.0.0.1" if settings.host in ("localhost", "0.0.0.0") else settings.host
-    return f"http://{f'[{host}]' if ':' in host else host}:{made.getsockname()[1]}"
+    scheme = "http" if settings.tls_cert is None else "https"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{made.getsockname()[1]}"
 
 
 def config(app: FastAPI, settings: Settings) -> uvicorn.Config:
@@ -148,6 +149,8 @@ def config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         date_header=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
     )
 
 

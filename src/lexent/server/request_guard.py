@@ -103,10 +103,10 @@ class RequestGuard:
         host = given[0] if given else ""
         if given or scope["http_version"] != "1.0":  # which may leave it out
             name = host_name(given)
-            if self._settings.loopback and not is_loopback(name):
+            if self._settings.loopback and not is_loopback(name) and name != (self._settings.public_name or "").lower():
                 raise ServerError(
                     f'this server answers to localhost, not to "{host[:100]}"; to be reached by another name start it '
-                    "with --host and a key",
+                    "with --host, or behind a proxy with --public-name, and a key",
                     status=421,
                     slug="other-host",
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hmac import compare_digest
@@ -112,16 +113,37 @@ class Settings:
     """Refuse all changes, whatever the key."""
     refresh: float = 1.0
     """Seconds between looks for changes that other processes made."""
+    tls_cert: str | None = None
+    """A file with the certificate, and those it was signed by (PEM): answer over HTTPS. Needs --tls-key."""
+    tls_key: str | None = None
+    """A file with the certificate's private key (PEM), without a password."""
+    public_name: str | None = None
+    """The host name of a proxy on this machine that passes requests on with their Host. Needs a key: LEXENT_API_KEY."""
     threads: int = 32
     """Requests that are worked on in threads; encoding has one of its own."""
 
     def __post_init__(self) -> None:
-        if not self.loopback and not self.keys.any:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise InputError("a certificate and its key go together; give both --tls-cert FILE and --tls-key FILE")
+        if (not self.loopback or self.public_name is not None) and not self.keys.any:
             raise InputError(
-                f'"{self.host}" can be reached from other machines, and no key is set; set one: '
+                f'"{self.public_name or self.host}" can be reached from other machines, and no key is set; set one: '
                 f"export {WRITE_KEY}=$(python -c 'import secrets; print(secrets.token_urlsafe(32))') "
-                f"(and {READ_KEY} for those who may only search), or leave --host out"
+                f"(and {READ_KEY} for those who may only search), or leave --host and --public-name out"
             )
+
+    def certificate(self) -> None:
+        """Refuse a certificate and key that cannot be read, or do not belong together."""
+        if self.tls_cert is None:
+            return
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.tls_cert, self.tls_key, password=lambda: "")  # does not ask for one
+        except OSError as error:  # of TLS, too
+            raise InputError(
+                f'the certificate "{self.tls_cert}" with the key "{self.tls_key}" cannot be used ({error}); '
+                "allowed: PEM files that belong together, the key without a password"
+            ) from error
 
     @property
     def loopback(self) -> bool:
