@@ -26,6 +26,8 @@ from lexent.recipes import Recipe
 from lexent.search.searcher import RepackedLists
 from lexent.server.encoding import SharedEncoder, SharedLexicon
 from lexent.server.micro_batching import MicroBatcher
+from lexent.server.problems import ServerError
+from lexent.server.rate_limit import RateLimit
 from lexent.server.settings import Keys, Limits, Settings
 from serving import is_problem, serving
 
@@ -369,6 +371,37 @@ def test_settings_that_pack_the_index_again_share_few_copies(place: Path, monkey
             assert one.result().status_code == 200 or "power" in is_problem(one.result(), 429)["detail"]
         assert most == 2
         assert ask().json()["hits"] == own
+
+
+def test_the_rate_of_a_key_is_limited(place: Path) -> None:
+    settings = Settings(rate_limit=0.001, keys=Keys(write=WRITE, read=READ))
+    with serving([place], settings) as client:
+        for headers in ({"X-API-Key": READ}, {"X-API-Key": WRITE}, {}, {"X-API-Key": "guessed"}):
+            reply = client.get("/v1/indexes", headers=headers)
+            if headers == {"X-API-Key": "guessed"}:  # from the address of the one without a key
+                is_problem(reply, 429)
+                continue
+            assert reply.status_code == (200 if headers else 401)
+            again = client.get("/v1/indexes", headers=headers)
+            assert "0.001 requests a second" in is_problem(again, 429)["detail"]
+            assert 900 < int(again.headers["retry-after"]) <= 1000
+        assert client.get("/health").status_code == 200
+
+
+def test_a_rate_is_that_of_each_second_and_few_clients_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lexent.server.rate_limit.MAX_CLIENTS", 2)
+    limit = RateLimit(4)
+    for now, allowed in ((0.0, 4), (0.0, 0), (0.5, 2), (10.0, 4), (10.0, 0)):
+        for _ in range(allowed):
+            limit.take("a", now)
+        with pytest.raises(ServerError, match="4 requests a second; try again in 1 s"):
+            limit.take("a", now)
+    limit.take("b", 10.0)
+    limit.take("c", 10.0)
+    limit.take("a", 10.0)  # forgotten
+    for rate in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="rate_limit is"):
+            Settings(rate_limit=rate)
 
 
 def test_too_many_at_once_are_told_to_come_back(place: Path) -> None:

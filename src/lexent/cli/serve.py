@@ -24,7 +24,7 @@ _LIMITS = (
 )
 LIMITS = settings_group("server/settings.py", "Limits", _LIMITS, panel="Limits of requests", prefix="--max-")
 PORT = settings_group(*_SETTINGS, ("port",), ranges={"port": {"min": 0, "max": 65535}})
-_NAMES = ("host", "read_only", "refresh", "tls_cert", "tls_key", "public_name")
+_NAMES = ("host", "read_only", "refresh", "tls_cert", "tls_key", "public_name", "rate_limit")
 SERVER = settings_group(*_SETTINGS, _NAMES, ranges={"refresh": {"min": 0.05}}) + PORT
 
 

@@ -7,10 +7,12 @@ from time import perf_counter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexent.server import problems
+from lexent.server.connections import network
 from lexent.server.files import POLICY
 from lexent.server.host_header import host_name, is_loopback
 from lexent.server.metrics import Metrics
 from lexent.server.problems import ServerError
+from lexent.server.rate_limit import RateLimit
 from lexent.server.request_bodies import RequestBodies
 from lexent.server.settings import READ_KEY, WRITE_KEY, Settings
 
@@ -33,6 +35,7 @@ class RequestGuard:
 
     def __init__(self, app: ASGIApp, *, settings: Settings, metrics: Metrics, bodies: RequestBodies) -> None:
         self._app, self._settings, self._metrics, self._bodies = app, settings, metrics, bodies
+        self._rate = None if settings.rate_limit is None else RateLimit(settings.rate_limit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -77,6 +80,10 @@ class RequestGuard:
         if not path.startswith(KEY_PATHS):
             return
         access = self._settings.keys.access(_key(headers))
+        if self._rate is not None:
+            named = self._settings.keys.any and access != "none"
+            address = network((scope.get("client") or ("",))[0])
+            self._rate.take(f"key {access}" if named else address, perf_counter())
         if access == "none":
             raise ServerError(
                 f"a key is needed: send it as Authorization: Bearer KEY; it is in {WRITE_KEY} or {READ_KEY} where "

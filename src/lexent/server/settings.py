@@ -16,6 +16,8 @@ WRITE_KEY = "LEXENT_API_KEY"
 READ_KEY = "LEXENT_READ_KEY"
 MIN_KEY_CHARS = 16
 """Characters that a key must have."""
+HIGHEST_RATE = 1_000_000
+"""Requests a second that a limit may allow."""
 
 Access = Literal["none", "read", "write"]
 
@@ -119,10 +121,14 @@ class Settings:
     """A file with the certificate's private key (PEM), without a password."""
     public_name: str | None = None
     """The host name of a proxy on this machine that passes requests on with their Host. Needs a key: LEXENT_API_KEY."""
+    rate_limit: float | None = None
+    """Requests a second of one key, or without a key of one address; more are answered 429. Any number if not given."""
     threads: int = 32
     """Requests that are worked on in threads; encoding has one of its own."""
 
     def __post_init__(self) -> None:
+        if self.rate_limit is not None and not 0 < self.rate_limit <= HIGHEST_RATE:
+            raise InputError(f"rate_limit is {self.rate_limit}; allowed: above 0, at most {HIGHEST_RATE:,}")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise InputError("a certificate and its key go together; give both --tls-cert FILE and --tls-key FILE")
         if (not self.loopback or self.public_name is not None) and not self.keys.any:
