@@ -94,7 +94,7 @@ def adding(client: httpx.Client, *, name: str, rows: int) -> Iterator[tuple[sock
 
         def lines() -> list[Any]:
             found = []
-            while (line := file.readline().strip()) != b"0":
+            while (line := file.readline()) and line.strip() != b"0":
                 if line.startswith(b"{"):
                     found.append(json.loads(line))
                     if "committed" in found[-1] and found[-1]["through"] == 6:
