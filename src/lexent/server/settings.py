@@ -122,7 +122,7 @@ class Settings:
     public_name: str | None = None
     """The host name of a proxy on this machine that passes requests on with their Host. Needs a key: LEXENT_API_KEY."""
     rate_limit: float | None = None
-    """Requests a second of one key, or without a key of one address; more are answered 429. Any number if not given."""
+    """Requests a second of one key, or without a key of one address; more are answered 429. None is no limit."""
     threads: int = 32
     """Requests that are worked on in threads; encoding has one of its own."""
 
