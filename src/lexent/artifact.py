@@ -9,12 +9,13 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from lexent.errors import ArtifactError, InputError, NotFoundError, WriteError
 
@@ -26,6 +27,8 @@ FORMAT_VERSION = 10
 """The newest form of artefact that this version writes and reads."""
 
 MANIFEST = "manifest.json"
+MAX_JSON_BYTES = 2**26
+"""A manifest, or another JSON file of an artefact, is not larger."""
 
 ArtifactKind = Literal["index", "lexicon", "adapter"]
 
@@ -37,6 +40,8 @@ _MAKE = {
 RESUMABLE = "what was indexed until a minute ago is kept; the same command goes on from there"
 """What a KeyboardInterrupt says where an interrupted run can be resumed."""
 _active: set[Path] = set()  # what this process is writing now, so that it is not taken for a leftover
+_INSIDE = re.compile(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)*", re.ASCII)
+"""Names of files in an artefact: below its folder, and not hidden."""
 _parsing = threading.Lock()  # Python 3.11 may fail at literals, as headers of arrays are, in two threads at once
 
 
@@ -82,6 +87,26 @@ def is_kind(path: Path, kind: ArtifactKind) -> bool:
     return found is not None and bool(found["kind"] == kind)
 
 
+def read_bytes(path: Path, *, most: int = MAX_JSON_BYTES) -> bytes:
+    """A regular file of at most so many bytes; an OSError where it is something else, which might never end."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
+    return data
+
+
+def read_json(path: Path) -> Any:
+    """The value in a JSON file: an OSError or a ValueError where there is none."""
+    try:
+        return json.loads(read_bytes(path))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
 def file_hash(path: Path) -> str:
     """The sha256 of a file, in hexadecimal."""
     with path.open("rb") as file:
@@ -100,8 +125,10 @@ def describe_file(path: Path) -> dict[str, Any]:
 
 
 def check_sizes(folder: Path, files: Mapping[str, int], *, remedy: str) -> None:
-    """Refuse an artefact whose files, named with their sizes, are missing or of another size."""
+    """Refuse an artefact whose files, named with their sizes, are missing or of another size, or outside its folder."""
     for name, size in files.items():
+        if not _INSIDE.fullmatch(name):
+            raise ArtifactError(f'"{folder}" is damaged: its manifest names the file {name!r}; {remedy}')
         path = folder / name
         if not path.is_file():
             raise ArtifactError(f'"{folder}" is damaged: the file {name} is missing; {remedy}')
@@ -117,6 +144,21 @@ def check_hashes(folder: Path, files: Mapping[str, str], *, remedy: str) -> None
     damaged = [name for name, sha256 in files.items() if file_hash(folder / name) != sha256]
     if damaged:
         raise ArtifactError(f'"{folder}" is damaged: {", ".join(damaged)} changed since it was written; {remedy}')
+
+
+def plain_names(folder: Path, *, remedy: str) -> list[str]:
+    """What is in a folder, which may hold only files and folders: a link leads elsewhere, a pipe has no end."""
+    names = []
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            names.append(entry.name)
+            if not entry.is_file(follow_symlinks=False) and not entry.is_dir(follow_symlinks=False):
+                what = "a link" if entry.is_symlink() else "no file"
+                raise ArtifactError(
+                    f'"{folder}" is refused: {entry.name} is {what}, and Lexent reads and writes only files that are '
+                    f"in the folder itself; {remedy}"
+                )
+    return names
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
@@ -188,6 +230,12 @@ def check_target(path: Path, *, kind: ArtifactKind, overwrite: bool) -> None:
         )
 
 
+def new_file(path: Path) -> IO[bytes]:
+    """A file to write. What stands at `path` is removed first, and so a link is never written through."""
+    path.unlink(missing_ok=True)
+    return path.open("xb")
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file; errors of the disk are a WriteError."""
     with disk_errors(path):
@@ -214,7 +262,7 @@ def replace_file(path: Path, data: bytes) -> None:
     """Put a file in the place of the one before, in one step, and wait until it is on the disk."""
     beside = path.with_name(f"{path.name}.new")
     with disk_errors(path):
-        with beside.open("wb") as file:
+        with new_file(beside) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -230,7 +278,7 @@ class ArrayWriter:
     def __init__(self, path: Path, dtype: np.dtype[Any], width: int | None = None) -> None:
         self._path, self._dtype, self._width, self._rows = path, dtype, width, 0
         with disk_errors(path):
-            self._file = path.open("wb")
+            self._file = new_file(path)
             self._file.write(b"\0" * self._HEADER)
 
     def append(self, array: NDArray[Any]) -> None:
@@ -326,7 +374,7 @@ def recover(path: Path) -> None:
 def _manifest(path: Path) -> dict[str, Any] | None:
     """The manifest of any lexent artefact; None where there is none."""
     try:
-        found = json.loads((path / MANIFEST).read_bytes())
+        found = read_json(path / MANIFEST)
     except (OSError, ValueError):
         return None
     good = isinstance(found, dict) and found.get("kind") in _MAKE and isinstance(found.get("format"), int)
@@ -365,7 +413,7 @@ def _siblings(path: Path) -> list[Path]:
     except OSError:
         return []
     found = ((entry, _SIBLING.fullmatch(entry.name)) for entry in entries)
-    return [entry for entry, match in found if match and match["name"] == path.name]
+    return [entry for entry, match in found if match and match["name"] == path.name and not entry.is_symlink()]
 
 
 def _target_of(path: Path) -> Path:

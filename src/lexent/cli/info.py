@@ -73,12 +73,29 @@ def read_artefact(path: Path) -> tuple[Path, str, dict[str, Any]]:
         path = shipped()[str(path)]
     if _kind(path) == "lexicon":
         manifest = artifact.read_manifest(path, kind="lexicon")
+        _check_files(path, manifest)
         return path, "lexicon", {**manifest, "autoencoder": read_json(path / "cfg.json")}
     if _kind(path) == "adapter":
-        return path, "adapter", artifact.read_manifest(path, kind="adapter")
+        manifest = artifact.read_manifest(path, kind="adapter")
+        _check_files(path, manifest)
+        return path, "adapter", manifest
     found = Manifest.read(path)
     facts = found.model_dump()
     return path, "index", {**facts, "stores": found.store_sizes(), "files": facts["files"]}
+
+
+def _check_files(folder: Path, manifest: dict[str, Any]) -> None:
+    """Refuse a manifest that does not say how large its files are, and what their checksums are."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from lexent.errors import ArtifactError
+    from lexent.indexing.manifest import FilePart
+
+    try:
+        TypeAdapter(dict[str, FilePart]).validate_python(manifest.get("files"), strict=True)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"]
+        raise ArtifactError(f'"{folder}" is damaged: its manifest.json has no good list of files ({reason})') from error
 
 
 def _kind(folder: Path) -> str:
@@ -90,10 +107,10 @@ def _kind(folder: Path) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file; an empty one where there is none."""
-    from json import loads
+    from lexent import artifact
 
     try:
-        found = loads(path.read_bytes())
+        found = artifact.read_json(path)
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

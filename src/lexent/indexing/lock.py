@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from lexent import artifact
-from lexent.errors import LockedError
+from lexent.errors import ArtifactError, LockedError
 
 FILE = "write.lock"
 POLL_SECONDS = 0.05
@@ -35,11 +36,14 @@ def writing(folder: Path, *, wait: float = 0.0) -> Iterator[Callable[[], bool]]:
             "command": " ".join(Path(part).name if not place else part for place, part in enumerate(sys.argv[:3])),
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        with artifact.disk_errors(path):
-            os.ftruncate(handle, 0)
-            os.write(handle, json.dumps(who).encode())
+        own = os.fstat(handle).st_nlink == 1  # else it is a file elsewhere, too, and keeps its content
+        if own:
+            with artifact.disk_errors(path):
+                os.ftruncate(handle, 0)
+                os.write(handle, json.dumps(who).encode())
         yield lambda: path.exists() and os.path.samestat(path.stat(), os.fstat(handle))
-        os.ftruncate(handle, 0)
+        if own:
+            os.ftruncate(handle, 0)
     finally:
         os.close(handle)  # which gives the lock back
 
@@ -54,10 +58,13 @@ def check_free(folder: Path) -> None:
 def _taken(path: Path, *, wait: float) -> int:
     """The lock file, open and locked."""
     until = monotonic() + wait
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     while True:
         with artifact.disk_errors(path):
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            handle = os.open(path, flags, 0o644)
         try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise ArtifactError(f'"{path}" is not a file; remove it: rm -r {path}')
             if _take(handle):
                 return handle
             holder = _holder(path)
@@ -95,7 +102,7 @@ def _take(handle: int) -> bool:
 
 def _holder(path: Path) -> str:
     try:
-        who = json.loads(path.read_bytes())
+        who = artifact.read_json(path)
         return f'process {who["pid"]} on {who["host"]} ("{who["command"]}", since {who["since"]})'
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

@@ -7,26 +7,45 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lexent import artifact
 from lexent.errors import ArtifactError, InputError
 from lexent.recipes import Recipe
 
 SEGMENTS = "segments"
-NEW = f"{artifact.MANIFEST}.new"
-"""Where a manifest is written before it takes its place."""
+SEGMENT_NAME = re.compile(r"[0-9]{6,18}")
+"""Names of the folders of segments."""
+SEGMENT_FILE = re.compile(r"[a-z][a-z0-9_-]{0,60}\.(npy|npz|sqlite)")
+"""Names of files of a segment."""
+TOMBSTONES = "deleted-"
+"""Files with tombstones begin so: those of a change that was not committed may lie beside others."""
+NAMES_FILE = re.compile(r"names-[0-9]{1,18}\.npz")
+"""Names of the files with the names of concepts."""
+MAX_LATENTS = 2**24
+"""Latents of a lexicon, at most."""
+MAX_COUNT = 2**53
+MAX_LENGTH_UNITS = 2**96
 FIRST_WITH_PASSAGES = 10
 """From this format on documents are cut into passages."""
 OLDEST_FORMAT = 6
 """The oldest form of index that this version reads."""
+
+
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+LengthUnits = Annotated[int, Field(ge=0, le=MAX_LENGTH_UNITS)]
+
+
+def _name(pattern: re.Pattern[str]) -> Any:
+    """A string that is wholly of a pattern."""
+    return Field(pattern=f"^(?:{pattern.pattern})$")
 
 
 class _Part(BaseModel):
@@ -50,57 +69,57 @@ class LexiconPart(_Part):
     source: str
     """What to load it by: its name, or the whole path of its folder."""
     hash: str
-    size: int
+    size: Annotated[int, Field(ge=1, le=MAX_LATENTS)]
     """How many latents it has."""
 
 
 class Counts(_Part):
     """Sizes of an index."""
 
-    documents: int
-    passages: int = 0
+    documents: Count
+    passages: Count = 0
     """What posting lists count: a document has one or more."""
-    postings: int
-    live_concepts: int
+    postings: Count
+    live_concepts: Count
     """Concepts that at least one document has."""
-    live_words: int = 0
+    live_words: Count = 0
     """Words that at least one document has."""
-    average_length: float
+    average_length: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class FilePart(_Part):
     """Size and checksum of a file."""
 
-    size: int
+    size: Count
     sha256: str
 
 
 class DeletedPart(_Part):
     """The tombstones of a segment."""
 
-    documents: int
-    passages: int
-    length_units: int
-    mask: str
+    documents: Count
+    passages: Count
+    length_units: LengthUnits
+    mask: Annotated[str, _name(SEGMENT_FILE)]
     """The file that says which passages are deleted, a bit each."""
-    df: str
+    df: Annotated[str, _name(SEGMENT_FILE)]
     """The file that says how many of them have each latent."""
 
 
 class SegmentPart(_Part):
     """A segment and its files."""
 
-    name: str
-    documents: int
+    name: Annotated[str, _name(SEGMENT_NAME)]
+    documents: Count
     """With those that are deleted."""
-    passages: int
+    passages: Count
     """What posting lists count: a document has one or more."""
-    length_units: int
+    length_units: LengthUnits
     """The sum of their lengths, in units of 2 ** -24."""
     deleted: DeletedPart | None = None
-    words: int = 0
+    words: Count = 0
     """How many words of the index it was the first to bring; they stay when its documents go."""
-    stores: dict[str, int] = {}
+    stores: dict[str, Count] = {}
     """What is kept beside the lists, and how many rows of it: of tokens, or of documents."""
 
 
@@ -109,7 +128,7 @@ class Manifest(_Part):
 
     kind: Literal["index"] = "index"
     format: int
-    generation: int
+    generation: Count
     """Counts the changes."""
     lexent: str
     """The version of Lexent that wrote it."""
@@ -125,24 +144,38 @@ class Manifest(_Part):
     extras: tuple[str, ...] = ()
     """What is kept beside what the recipe needs; see `lexent.indexing.forward.stores`."""
     counts: Counts
-    names: str | None = None
+    names: Annotated[str, _name(NAMES_FILE)] | None = None
     """The file with the names that the collection gives to concepts."""
     segments: tuple[SegmentPart, ...]
     files: dict[str, FilePart]
 
+    @model_validator(mode="after")
+    def _names_own_files(self) -> Self:
+        """Refuse files that are no files of this index."""
+        folders = {part.name for part in self.segments}
+        if len(folders) < len(self.segments):
+            raise ValueError("two segments have one name")
+        for path in self.files:
+            match path.split("/"):
+                case [name] if name == self.names:
+                    continue
+                case [start, folder, name] if start == SEGMENTS and folder in folders and SEGMENT_FILE.fullmatch(name):
+                    continue
+            raise ValueError(f"{path!r} is no file of an index")
+        tombstones = {f"{SEGMENTS}/{part.name}/": part.deleted for part in self.segments if part.deleted}
+        needed = {folder + name for folder, one in tombstones.items() for name in (one.mask, one.df)}
+        missing = sorted((needed | ({self.names} if self.names else set())) - self.files.keys())
+        if missing:
+            raise ValueError(f"{missing[0]} is not among the files")
+        return self
+
     def write(self, folder: Path) -> None:
         """Puts this manifest in the place of the one before, in one step, and waits until it is on the disk."""
-        beside = folder / NEW
-        artifact.write_json(beside, stamped(self.model_dump()))
-        with artifact.disk_errors(folder):
-            with beside.open("rb") as file:
-                os.fsync(file.fileno())
-            os.replace(beside, folder / artifact.MANIFEST)
-            artifact.sync_folder(folder)
+        artifact.replace_file(folder / artifact.MANIFEST, artifact.json_bytes(stamped(self.model_dump())))
 
     @staticmethod
     def read(folder: Path) -> Manifest:
-        """The manifest of the index at `folder`, its files checked for presence and size."""
+        """The manifest of the index at `folder`, its files checked for presence and size. None may be a link."""
         return _checked(folder, lambda: Manifest._parsed(folder), artifact.check_sizes, "size")
 
     @staticmethod
@@ -153,17 +186,17 @@ class Manifest(_Part):
                 f'"{folder}" was written by lexent {raw.get("lexent", "unknown")}, format {raw["format"]}; '
                 f"this version reads from {OLDEST_FORMAT} on; {_remedy(folder)}"
             )
-        if stamped(raw) != raw:
-            raise ArtifactError(
-                f'"{folder}" is damaged: {artifact.MANIFEST} changed since it was written; {_remedy(folder)}'
-            )
-        if raw["format"] < FIRST_WITH_PASSAGES:
-            raw = _of_whole_texts(raw)
         try:
+            if stamped(raw) != raw:
+                raise ArtifactError(
+                    f'"{folder}" is damaged: {artifact.MANIFEST} changed since it was written; {_remedy(folder)}'
+                )
+            if raw["format"] < FIRST_WITH_PASSAGES:
+                raw = _of_whole_texts(raw)
             manifest = Manifest.model_validate(raw)
             Recipe.from_dict(manifest.recipe)
-        except (ValidationError, TypeError, KeyError) as error:
-            reason = str(error).splitlines()[0]
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             raise ArtifactError(
                 f'"{folder}" is damaged: {artifact.MANIFEST} cannot be read ({reason}); {_remedy(folder)}'
             ) from error
@@ -233,6 +266,7 @@ def _checked(folder: Path, read: Callable[[], Manifest], check: Callable[..., No
     manifest = read()
     while True:
         try:
+            _check_folders(folder, manifest)
             facts = {name: getattr(file, fact) for name, file in manifest.files.items()}
             check(folder, facts, remedy=_remedy(folder))
             return manifest
@@ -240,6 +274,18 @@ def _checked(folder: Path, read: Callable[[], Manifest], check: Callable[..., No
             before, manifest = manifest, read()
             if manifest == before:
                 raise
+
+
+def _check_folders(folder: Path, manifest: Manifest) -> None:
+    """Refuse links, and files of segments whose size and checksum the manifest does not give."""
+    remedy = f"copy it to plain files first: cp -rL {folder} NEW_FOLDER"
+    for own in (folder, folder / SEGMENTS):
+        artifact.plain_names(own, remedy=remedy)
+    for part in manifest.segments:
+        for name in artifact.plain_names(folder / SEGMENTS / part.name, remedy=remedy):
+            known = f"{SEGMENTS}/{part.name}/{name}" in manifest.files or name.startswith(TOMBSTONES)
+            if SEGMENT_FILE.fullmatch(name) and not known:
+                raise ArtifactError(f'"{folder}" is damaged: its manifest lacks {part.name}/{name}; {_remedy(folder)}')
 
 
 def stamped(values: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,18 @@ from lexent.indexing.filters import Filter
 from lexent.indexing.forward.passages import PassageStore
 from lexent.indexing.forward.stores import ForwardIndex, ForwardStoreWriter
 from lexent.indexing.lock import writing
-from lexent.indexing.manifest import NEW, SEGMENTS, Counts, DeletedPart, FilePart, Manifest, SegmentPart
+from lexent.indexing.manifest import (
+    NAMES_FILE,
+    SEGMENT_FILE,
+    SEGMENT_NAME,
+    SEGMENTS,
+    TOMBSTONES,
+    Counts,
+    DeletedPart,
+    FilePart,
+    Manifest,
+    SegmentPart,
+)
 from lexent.indexing.reader import IndexReader, open_segments, store_kinds
 from lexent.indexing.segment import Packer, Tombstones
 from lexent.indexing.statistics import Statistics
@@ -38,8 +49,6 @@ from lexent.recipes import Recipe
 from lexent.types import Document
 from lexent.vocabulary import NewWords, WrittenTerm
 
-NAMES = "names"
-"""Files with the names of concepts begin so; the generation that wrote them follows."""
 MERGE_FANOUT = 8
 """So many neighbouring segments of about one size are merged into one."""
 
@@ -80,7 +89,7 @@ class SegmentWriter:
         """
         with artifact.disk_errors(folder):
             folder.mkdir(parents=True)
-            self._words_file = (folder / concept_words.FILE).open("wb")
+            self._words_file = artifact.new_file(folder / concept_words.FILE)
         self.folder = folder
         self.documents = DocumentWriter(folder)
         self.new_words = words
@@ -291,7 +300,7 @@ class Writer:
             mask = np.zeros(segment.n_documents, np.bool_) if before is None else before.mask.copy()
             mask[local] = True
             gone = Tombstones.of(segment, mask, before)
-            folder, stem = self.path / SEGMENTS / parts[place].name, f"deleted-{reader.manifest.generation + 1}"
+            folder, stem = self.path / SEGMENTS / parts[place].name, f"{TOMBSTONES}{reader.manifest.generation + 1}"
             mask_file, df_file = f"{stem}.npy", f"{stem}-df.npy"
             artifact.write_array(folder / mask_file, np.packbits(gone.mask))
             artifact.write_array(folder / df_file, gone.df)
@@ -372,16 +381,18 @@ class Writer:
             manifest = Manifest.read(self.path)
             named = {str(self.path / name) for name in manifest.files}
             kept = {part.name for part in manifest.segments}
-            (self.path / NEW).unlink(missing_ok=True)
-            for path in self.path.glob(f"{NAMES}-*"):
-                if str(path) not in named:
+            for path in self.path.iterdir():
+                own = NAMES_FILE.fullmatch(path.name.removesuffix(".new")) or path.name == f"{artifact.MANIFEST}.new"
+                if own and str(path) not in named:
                     path.unlink(missing_ok=True)
             for folder in (self.path / SEGMENTS).iterdir():
+                if not SEGMENT_NAME.fullmatch(folder.name):
+                    continue
                 if folder.name not in kept:
                     shutil.rmtree(folder, ignore_errors=True)
                     continue
                 for path in folder.iterdir():
-                    if str(path) not in named:
+                    if SEGMENT_FILE.fullmatch(path.name) and str(path) not in named:
                         path.unlink(missing_ok=True)
 
 
@@ -407,7 +418,7 @@ def due_for_merging(parts: Sequence[SegmentPart]) -> tuple[int, int] | None:
 
 def write_names(path: Path, names: CollectionNames, before: Manifest) -> str:
     """Writes the names of concepts beside those of before; gives the name of the file."""
-    file = f"{NAMES}-{before.generation + 1}.npz"
+    file = f"names-{before.generation + 1}.npz"
     artifact.replace_file(path / file, names.to_bytes())
     return file
 
@@ -421,7 +432,8 @@ def committed(
         files[names] = before.files.get(names) or FilePart(**artifact.describe_file(path / names))
     for part in parts:
         folder = path / SEGMENTS / part.name
-        own = sorted(file.name for file in folder.iterdir() if not file.name.startswith("deleted-"))
+        there = (file.name for file in folder.iterdir())
+        own = sorted(name for name in there if SEGMENT_FILE.fullmatch(name) and not name.startswith(TOMBSTONES))
         for name in [*own, *([part.deleted.mask, part.deleted.df] if part.deleted else [])]:
             key = f"{SEGMENTS}/{part.name}/{name}"
             files[key] = before.files.get(key) or FilePart(**artifact.describe_file(folder / name))

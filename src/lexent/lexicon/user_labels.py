@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,10 +20,10 @@ MAX_NAME_CHARS = 100
 def read(folder: Path, lexicon: Lexicon) -> dict[int, str]:
     """The names given here, by concept; none where they were given to concepts of another lexicon."""
     path = folder / FILE
-    if not path.exists():
+    if not os.path.lexists(path):
         return {}
     try:
-        held = json.loads(path.read_text("utf-8"))
+        held = artifact.read_json(path)
         names = {int(concept): str(name) for concept, name in held["labels"].items()}
         known = held["lexicon"] == lexicon.hash
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
