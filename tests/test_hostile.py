@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import io
 import json
 import os
+import re
 import shutil
+import sqlite3
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,15 +17,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import small
 from lexent import artifact
 from lexent.cli.app import app
 from lexent.errors import ArtifactError, LexentError, WriteError
+from lexent.indexing.field_index import StoreConnection
 from lexent.indexing.lock import check_free, writing
 from lexent.indexing.manifest import stamped, verify
+from lexent.lexicon.collection_names import CollectionNames
+from lexent.lexicon.concept_words import ConceptWords
+from lexent.lexicon.concepts import FILE, Concepts
 from lexent.models import load_lexicon
+from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.types import Document
 from living import opened
 
@@ -244,6 +256,31 @@ def test_lexicons_that_name_what_is_not_theirs(tmp_path: Path, files: Any) -> No
             load_lexicon(tmp_path / "lexicon")
 
 
+@pytest.mark.parametrize("name", ["d_in", "d_sae", "k", "buckets"])
+def test_lexicons_of_endless_or_no_size(tmp_path: Path, name: str) -> None:
+    small.lexicon().save(tmp_path / "lexicon")
+    file = tmp_path / "lexicon" / "cfg.json"
+    good = json.loads(file.read_text())
+    for value in (0, -1, 2**62, 1.5, "8", None):
+        file.write_text(json.dumps({**good, "architecture": "winners", "groups": 4, name: value}))
+        with pytest.raises(ArtifactError, match=f"{name} is"):
+            SparseAutoencoder.load(tmp_path / "lexicon")
+
+
+def test_names_that_unpack_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artifact, "MAX_UNPACKED_BYTES", 100_000)
+    small.lexicon().save(tmp_path / "lexicon")
+    bomb = gzip.compress(b" " * 1_000_000)
+    (tmp_path / "lexicon" / FILE).write_bytes(bomb)
+    with pytest.raises(ArtifactError, match="too many bytes"):
+        Concepts.load(tmp_path / "lexicon", size=96)
+    file = io.BytesIO()
+    np.savez_compressed(file, words=np.zeros(1_000_000, np.uint8))
+    for read in (CollectionNames.from_bytes, partial(ConceptWords.from_bytes, size=96)):
+        with pytest.raises(ArtifactError, match="too many bytes"):
+            read(file.getvalue())
+
+
 def test_json_that_is_nested_without_end(path: Path) -> None:
     for name in ("manifest.json", "labels.json"):
         good = (path / name).read_bytes()
@@ -274,3 +311,212 @@ def test_what_an_interrupted_run_left_is_not_sought_behind_links(path: Path, tmp
     assert contents(path) == before
     artifact.recover(tmp_path / "c")
     assert not (tmp_path / "c").exists()
+
+
+# --- files with any content --------------------------------------------------------------------------------------
+
+NASTY = [0, -1, 1, 7, 2**31, 2**63, -(2**63) - 1, 10**400, 1e308, float("inf"), float("nan"), True, None, "", "x"]
+NASTY += ["../../x", "/etc/passwd", "\x00", "\ud800", [], [1], {}, {"x": 1}, "0" * 1000]
+HEADERS = ["(9999999999999,)", "(-1,)", "(2, -3)", "(0,)", "()", "(1, 1, 1)", "(4611686018427387904, 8)", "(True,)"]
+TYPES = ["'|O'", "'>i8'", "'<f8'", "'|S0'", "'<U9'", "'|V8'", "'<i1'", "[('a', '<i8')]"]
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with all that an index may keep; each example mends what it damaged."""
+    path = tmp_path_factory.mktemp("fuzzed") / "a"
+    long = Document(
+        "long", " ".join(["yeast dough comet king"] * 150), title="All", metadata={"n": 3, "tag": ["a", "b"]}
+    )
+    with small.build(path, [*small.documents(8), long], extras=("dense", "lexical")) as index:
+        index.add([Document("more", "night yeast", metadata={"n": 5, "day": "2019-05-31"})])
+        index.delete(["d1"])
+        index.rename(3, "My name")
+    return path
+
+
+@st.composite
+def mutations(draw: st.DrawFn, good: bytes, others: list[bytes]) -> bytes:
+    """Other content for a file: flipped, cut, spliced with another one, or with another head."""
+    data = bytearray(good)
+    place = st.integers(0, max(0, len(data) - 1))
+    for _ in range(draw(st.integers(1, 3))):
+        way = draw(st.sampled_from(["flip", "flip", "cut", "fill", "splice", "insert", "head"]))
+        start, length = draw(place), draw(st.integers(1, 64))
+        if way == "flip" and start < len(data):
+            data[start] ^= 1 << draw(st.integers(0, 7))
+        elif way == "cut":
+            del data[start:]
+        elif way == "fill":
+            data[start : start + length] = bytes([draw(st.sampled_from([0, 1, 127, 128, 255]))]) * length
+        elif way == "splice":
+            other = draw(st.sampled_from(others))
+            data[start:] = other[start:]
+        elif way == "insert":
+            data[start:start] = draw(st.binary(max_size=16))
+        elif data.startswith(b"\x93NUMPY"):
+            text = re.sub(r"\([^)]*\)", draw(st.sampled_from(HEADERS)), data[10:128].decode("latin-1"), count=1)
+            if draw(st.booleans()):
+                text = re.sub(r"'[|<>][a-zA-Z]\d*'", draw(st.sampled_from(TYPES)), text, count=1)
+            data[10:128] = text.rstrip().ljust(117)[:117].encode("latin-1") + b"\n"
+    return bytes(data)
+
+
+def altered(values: Any, draw: st.DrawFn) -> Any:
+    """A manifest with another value somewhere."""
+    keys = list(values) if isinstance(values, dict) else list(range(len(values))) if isinstance(values, list) else []
+    if not keys or draw(st.integers(0, 4)) == 0:
+        return draw(st.sampled_from(NASTY))
+    key = draw(st.sampled_from(keys))
+    changed = values.copy()
+    changed[key] = altered(values[key], draw)
+    return changed
+
+
+def survives(path: Path, data: st.DataObject, *, with_changes: bool = False) -> None:
+    """Damages one file as an author could, its checksum right, and uses the index: answers and LexentErrors alone."""
+    manifest = (path / "manifest.json").read_bytes()
+    names = sorted(json.loads(manifest)["files"])
+    name = data.draw(st.sampled_from([*names, "labels.json", "manifest.json", "manifest.json", "manifest.json"]))
+    good = (path / name).read_bytes()
+    try:
+        if name == "manifest.json" and data.draw(st.booleans()):
+            values = altered(json.loads(good), data.draw)
+            with contextlib.suppress(AttributeError, UnicodeEncodeError):
+                values = stamped(values)
+            (path / name).write_text(json.dumps(values))
+        else:
+            others = [(path / other).read_bytes() for other in names]
+            (path / name).write_bytes(data.draw(mutations(good, others)))
+        if name in names:
+            values = json.loads(manifest)
+            values["files"][name] = artifact.describe_file(path / name)
+            (path / "manifest.json").write_text(json.dumps(stamped(values)))
+        with contextlib.suppress(LexentError):
+            verify(path)
+        with contextlib.suppress(LexentError):
+            use(path)
+        if with_changes:
+            shutil.copytree(path, path.with_name("copy"))
+            with contextlib.suppress(LexentError):
+                change(path.with_name("copy"))
+    finally:
+        (path / name).write_bytes(good)
+        (path / "manifest.json").write_bytes(manifest)
+        shutil.rmtree(path.with_name("copy"), ignore_errors=True)
+
+
+def use(path: Path) -> None:
+    """Searches and explains; what fails does not keep the rest from being tried."""
+    with opened(path) as index:
+        attempts: list[Callable[[], object]] = [
+            lambda: [hit.explain() for hit in index.search("yeast dough", k=3)],
+            lambda: index.search("king", k=3, filter={"n": {"gte": 2}}),
+            lambda: index.search("comet", k=3, mode="dense"),
+            lambda: index.document("d3"),
+            lambda: index.lexicon.concept(3).label,
+        ]
+        for attempt in attempts:
+            with contextlib.suppress(LexentError):
+                attempt()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_content_gives_an_answer_or_an_error(fuzzed: Path, data: st.DataObject) -> None:
+    survives(fuzzed, data)
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=int(os.environ.get("LEXENT_FUZZ_EXAMPLES", "3000")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(data=st.data())
+def test_much_content_gives_an_answer_or_an_error(fuzzed: Path, data: st.DataObject) -> None:
+    survives(fuzzed, data, with_changes=True)
+
+
+# --- documents.sqlite --------------------------------------------------------------------------------------------
+
+
+def with_sql(path: Path, script: str) -> None:
+    """Changes the documents of the first segment by SQL, with the right checksum."""
+    name = "segments/000001/documents.sqlite"
+    with contextlib.closing(sqlite3.connect(path / name)) as connection:
+        connection.executescript(script)
+    values = json.loads((path / "manifest.json").read_text())
+    values["files"][name] = artifact.describe_file(path / name)
+    (path / "manifest.json").write_text(json.dumps(stamped(values)))
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n)"
+PROGRAMS = {
+    "endless view": f"ALTER TABLE documents RENAME TO kept; CREATE VIEW documents AS {ENDLESS} "
+    "SELECT i AS position, 'd' AS id, 't' AS title, 't' AS text, '{}' AS metadata FROM n;",
+    "trigger": "CREATE TRIGGER t AFTER INSERT ON documents BEGIN DELETE FROM names; END;",
+    "more tables": "CREATE TABLE more (x);",
+    "another index": "CREATE INDEX more ON documents (text COLLATE NOCASE);",
+    "virtual table": "DROP TABLE names; CREATE VIRTUAL TABLE names USING fts5(field, name);",
+    "generated column": "ALTER TABLE documents ADD COLUMN x AS (zeroblob(1000000000));",
+    "another type": "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, 'id TEXT', 'id BLOB');",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_tables_that_are_not_ours_are_refused(path: Path, name: str) -> None:
+    with_sql(path, PROGRAMS[name])
+    with pytest.raises(ArtifactError, match="its tables are not those of an index"):
+        opened(path)
+
+
+VALUES = {
+    "bytes as an id": "UPDATE documents SET id = CAST('d0' AS BLOB) WHERE position = 0",
+    "bytes as a text": "UPDATE documents SET text = x'ff00' WHERE position = 0",
+    "no text": "UPDATE documents SET text = CAST(x'ff' AS TEXT) WHERE position = 0",
+    "bytes as metadata": "UPDATE documents SET metadata = x'7b7d' WHERE position = 0",
+    "a list as metadata": "UPDATE documents SET metadata = '[1]' WHERE position = 0",
+    "deep metadata": "UPDATE documents SET metadata = '{\"a\":' || printf('%.*c', 5000, '[') WHERE position = 0",
+    "text as positions": "UPDATE fields SET positions = 'abcd'",
+    "far positions": "UPDATE fields SET positions = x'ffffffff'",
+    "odd positions": "UPDATE fields SET positions = x'000000' WHERE value = 0",
+    "bytes as a name": "UPDATE names SET name = x'6e'",
+    "negative position": "UPDATE documents SET position = -5 WHERE position = 0",
+    "a gap": "DELETE FROM documents WHERE position = 0",
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_of_another_kind_are_refused(path: Path, name: str) -> None:
+    with_sql(path, VALUES[name])
+    uses: list[Callable[[Any], object]] = [
+        lambda index: [(hit.title, hit.explain()) for hit in index.search("flour dough yeast oven", k=20)],
+        lambda index: index.search("flour", k=20, filter={"n": {"gte": 0}}),
+        lambda index: index.document("d0"),
+        lambda index: index.delete(["d0"]),
+        lambda index: index.compact(),
+    ]
+    refused = 0
+    for each in uses:
+        try:
+            with opened(path) as index:
+                each(index)
+        except LexentError:
+            refused += 1
+    assert refused
+
+
+def test_a_query_ends(tmp_path: Path) -> None:
+    """Also where pages of the file point to each other, so that there are rows without end: here SQL makes them."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "documents.sqlite")) as connection:
+        connection.execute("CREATE TABLE documents (x)")
+    store = StoreConnection(tmp_path / "documents.sqlite")
+    for query, said in (
+        ("SELECT count(*) FROM n", "interrupted"),
+        ("SELECT printf('%.*c', 1000, 'x') FROM n", "more than it holds"),
+        ("SELECT zeroblob(2000000)", "too big"),
+    ):
+        with pytest.raises(ArtifactError, match=said):
+            store.read(f"{ENDLESS} {query}")
+    store.close()

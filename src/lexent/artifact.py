@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import secrets
 import shutil
 import stat
 import threading
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
@@ -29,6 +31,9 @@ FORMAT_VERSION = 10
 MANIFEST = "manifest.json"
 MAX_JSON_BYTES = 2**26
 """A manifest, or another JSON file of an artefact, is not larger."""
+
+MAX_UNPACKED_BYTES = 2**30
+"""A compressed archive does not hold more."""
 
 ArtifactKind = Literal["index", "lexicon", "adapter"]
 
@@ -331,6 +336,29 @@ def map_array(path: Path) -> NDArray[Any]:
     array.setflags(write=False)
     found: NDArray[Any] = array
     return found
+
+
+def unpacked_arrays(data: bytes, kinds: Mapping[str, str]) -> dict[str, NDArray[Any]]:
+    """The arrays of a compressed NumPy archive, by name, with the kinds of their numbers ("i", "u" or "f").
+
+    A ValueError, or another error of many kinds, where it holds others, or more than it may.
+    """
+    import numpy as np
+
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if sum(entry.file_size for entry in archive.infolist()) > MAX_UNPACKED_BYTES:
+            raise ValueError("it unpacks to too many bytes")
+    with _parsing, np.load(io.BytesIO(data), allow_pickle=False) as held:
+        found = {name: np.asarray(held[name]) for name in kinds}
+    for name, array in found.items():
+        if array.dtype.kind != kinds[name] or array.ndim > 1:
+            raise ValueError(f"{name} is {array.dtype}{list(array.shape)}")
+    return found
+
+
+def ascends(numbers: NDArray[np.int64]) -> bool:
+    """Whether places in an array ascend from 0 or more. Differences of negative ones could overflow."""
+    return bool((numbers >= 0).all() and (numbers[1:] >= numbers[:-1]).all())
 
 
 @contextmanager

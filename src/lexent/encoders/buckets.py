@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lexent import artifact
 from lexent.encoders import fine_tuning
 from lexent.encoders.encoder import Encoder
 from lexent.encoders.engines import Engine, chosen, open_light, open_with_torch
@@ -70,7 +71,7 @@ class BucketParts:
         from safetensors.numpy import load_file
 
         try:
-            facts = json.loads((folder / FACTS).read_text())
+            facts = artifact.read_json(folder / FACTS)
             copies = tuple(
                 Copy(tuple(layers), load_file(folder / CHANGES.format(place)), tuple(without))
                 for place, (layers, without) in enumerate(zip(facts["layers"], facts["without"], strict=True))

@@ -16,7 +16,7 @@ from lexent import arguments
 from lexent.artifact import write_error
 from lexent.bounded_cache import BoundedCache
 from lexent.errors import InputError, NotFoundError
-from lexent.indexing.field_index import FieldReader, FieldWriter, StoreConnection, batches
+from lexent.indexing.field_index import SCHEMA, FieldReader, FieldWriter, StepLimit, StoreConnection, batches
 from lexent.types import Document
 
 FILE = "documents.sqlite"
@@ -34,7 +34,7 @@ MAX_CACHED_ROWS = 512
 """Documents that are kept at hand: what explains a hit reads it again."""
 MAX_CACHED_CHARS = 20_000
 """Longer documents are read each time."""
-Row = tuple[str, str, str, bytes]
+Row = tuple[str, str, str, str]
 _IDS_PER_QUERY = 500  # ids in one query; older SQLite allows 999 values
 
 _ERRNO = {
@@ -90,7 +90,9 @@ class DocumentWriter:
             try:
                 self._connection.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", rows)
             except sqlite3.IntegrityError:
-                raise self._doubled([(position, id) for position, id, *_ in rows]) from None
+                doubled = self._doubled([(position, id) for position, id, *_ in rows])
+                assert doubled
+                raise doubled from None
             for position, _, _, _, metadata in rows:
                 if metadata != "{}":
                     self._fields.add(position, orjson.loads(metadata))
@@ -116,7 +118,10 @@ class DocumentWriter:
                     runs,
                 )
             except sqlite3.IntegrityError:
-                raise self._doubled(list(enumerate(source.ids(positions.tolist()), start=self.count))) from None
+                doubled = self._doubled(list(enumerate(source.ids(positions.tolist()), start=self.count)))
+                if doubled is None:
+                    raise ValueError("a document is there twice, or a part of it is missing") from None
+                raise doubled from None
             self._fields.copy(batches(self._connection, "source"), target)
         self.count += len(positions)
 
@@ -137,7 +142,7 @@ class DocumentWriter:
         with _disk_errors(self._path):
             self._connection.execute("ATTACH ? AS source", (source.uri,))
         try:
-            with source.damage():  # what the disk says while we write is a WriteError by now
+            with source.damage(), StepLimit(self._connection, source.size):  # WriteErrors are made by now
                 yield
         finally:
             with suppress(sqlite3.OperationalError):  # still being read where that failed; the first error counts
@@ -159,7 +164,7 @@ class DocumentWriter:
                 f'document {position + 1}, id "{document.id}": its metadata cannot be kept as JSON ({error})'
             ) from error
 
-    def _doubled(self, rows: Sequence[tuple[int, str]]) -> InputError:
+    def _doubled(self, rows: Sequence[tuple[int, str]]) -> InputError | None:
         first = dict[str, int]()
         for position, id in rows:
             found = self._connection.execute("SELECT position FROM documents WHERE id = ?", (id,)).fetchone()
@@ -169,7 +174,7 @@ class DocumentWriter:
                     f'documents {other + 1} and {position + 1} have the same id "{id}"; ids must differ: '
                     "remove one, or name another column as the id"
                 )
-        raise AssertionError("SQLite refused rows that are all new")
+        return None
 
 
 class Documents(FieldReader):
@@ -178,15 +183,20 @@ class Documents(FieldReader):
     def __init__(self, folder: Path) -> None:
         path = (folder / FILE).absolute()
         self._texts = StoreConnection(path)
+        self._texts.check_schema(_SCHEMA, SCHEMA)
         self._recent: BoundedCache[int, Row] = BoundedCache(MAX_CACHED_ROWS)
-        with self._texts.damage():
-            last = self._texts.read("SELECT max(position) FROM documents")[0][0]
-            self._count = 0 if last is None else int(last) + 1  # positions have no gaps; counting would read all
+        last = self._texts.read("SELECT max(position) FROM documents")[0][0]
+        self._count = 0 if last is None else int(last) + 1  # positions have no gaps; counting would read all
         # Another connection for fields: a broad filter takes a while, and documents can be read meanwhile.
         super().__init__(StoreConnection(path), self._count)
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._texts.size
 
     @property
     def uri(self) -> str:
@@ -217,6 +227,9 @@ class Documents(FieldReader):
             batch = wanted[start : start + _IDS_PER_QUERY]
             marks = ", ".join("?" * len(batch))
             found.update(self._texts.read(f"SELECT id, position FROM documents WHERE id IN ({marks})", *batch))
+        with self._texts.damage():
+            if not all(0 <= position < self._count for position in found.values()):
+                raise ValueError("a document has no position")
         return found
 
     def some_ids(self, n: int = 3) -> list[str]:
@@ -226,7 +239,8 @@ class Documents(FieldReader):
     def ids(self, positions: Sequence[int]) -> list[str]:
         """The ids at these positions, without their texts."""
         query = "SELECT id FROM documents WHERE position = ?"
-        return [str(self._texts.read(query, int(position))[0][0]) for position in positions]
+        with self._texts.damage():
+            return [str(self._texts.read(query, int(position))[0][0]) for position in positions]
 
     def damage(self) -> AbstractContextManager[None]:
         """Turns what is raised while the file is read into an ArtifactError."""
@@ -242,6 +256,9 @@ class Documents(FieldReader):
         if not rows:
             raise NotFoundError(f"no document at position {position} among {len(self)}")
         row: Row = rows[0]
+        with self._texts.damage():
+            if not all(isinstance(value, str) for value in row):
+                raise ValueError(f"the document at position {position} is no text")
         return self._recent.put(position, row) if len(row[1]) <= MAX_CACHED_CHARS else row
 
 

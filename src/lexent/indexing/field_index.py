@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import sys
 import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,13 @@ from lexent.bounded_cache import BoundedCache
 from lexent.errors import ArtifactError, InputError
 from lexent.indexing.filters import KINDS, FieldKind, Filter, Match, Node, Span, Stored, mask, stored
 
-UNREADABLE = (sqlite3.DatabaseError, ValueError)
+UNREADABLE = (sqlite3.DatabaseError, ValueError, TypeError, IndexError, OverflowError)
 """What a damaged file raises; a ValueError where text or JSON is, or where SQLite's own complaint quotes such bytes."""
+STEPS_PER_CALL = 100_000
+"""Instructions of SQLite between two looks at whether a query should have ended."""
+MIN_STEPS = 2_000_000
+STEPS_PER_BYTE = 16
+"""Instructions that a query may take for each byte of its file: pages that point to each other have no end."""
 
 SCHEMA = """
 CREATE TABLE names (field INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -43,6 +50,9 @@ MASK_BYTES = 2**26
 """Memory for the masks that one store remembers."""
 
 _BATCH = 8192
+_ROWS_PER_CHECK = 256
+_MIN_LENGTH, _MAX_LENGTH = 2**12, 10**9
+_MASTER = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _OF_FIELD = "field = (SELECT field FROM names WHERE name = ?)"
 _DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _IS_DATE = f"value GLOB '{_DAY}' OR value GLOB '{_DAY}[T ][0-9][0-9]:[0-9][0-9]*'"
@@ -127,6 +137,41 @@ def _rows(field: int, lists: Mapping[Stored, array[int]]) -> Iterator[tuple[int,
                 yield field, value, first, part.tobytes()
 
 
+class StepLimit:
+    """Ends queries of a connection to a file that somebody else may have made. A context for each query."""
+
+    def __init__(self, connection: sqlite3.Connection, n_bytes: int) -> None:
+        """n_bytes: the size of the file. No value can be larger."""
+        self._connection, self._most = connection, MIN_STEPS + STEPS_PER_BYTE * n_bytes
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(n_bytes, _MIN_LENGTH), _MAX_LENGTH))
+
+    def __enter__(self) -> None:
+        self._done = 0
+        self._connection.set_progress_handler(self._is_over, STEPS_PER_CALL)
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.set_progress_handler(None, 0)
+
+    def _is_over(self) -> bool:
+        self._done += STEPS_PER_CALL
+        return self._done > self._most
+
+
+def _schema(rows: Iterable[tuple[Any, ...]]) -> list[str]:
+    """The tables and indexes of a file, without the comments and blanks of their statements."""
+    return sorted(" ".join(" ".join(re.sub(r"--.*", "", str(value)) for value in row).split()) for row in rows)
+
+
+@cache
+def _expected(statements: tuple[str, ...]) -> list[str]:
+    """What `_schema` gives of a file that was made with these statements."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(";".join(statements))
+        return _schema(connection.execute(_MASTER))
+
+
 class StoreConnection:
     """A connection to the SQLite file of a store that no longer changes, for any thread. A damaged file is named."""
 
@@ -138,11 +183,28 @@ class StoreConnection:
         self._closed = False
         with self.damage():
             self._connection = sqlite3.connect(self.uri, uri=True, check_same_thread=False)
+            self.size = path.stat().st_size
+            self._steps = StepLimit(self._connection, self.size)
 
     def read(self, query: str, *values: Stored) -> list[tuple[Any, ...]]:
-        """The rows of a query."""
-        with self.lock, self.damage():
-            return self._connection.execute(query, values).fetchall()
+        """The rows of a query, which together cannot have more bytes than the file."""
+        rows: list[tuple[Any, ...]] = []
+        n_bytes = 0
+        with self.lock, self.damage(), self._steps:
+            cursor = self._connection.execute(query, values)
+            while batch := cursor.fetchmany(_ROWS_PER_CHECK):
+                n_bytes += sum(len(value) for row in batch for value in row if isinstance(value, str | bytes))
+                if n_bytes > self.size:
+                    raise ValueError("it gives more than it holds")
+                rows += batch
+        return rows
+
+    def check_schema(self, *expected: str) -> None:
+        """Refuse a file with other tables than these statements make: a view or a trigger is a program."""
+        with self.damage():
+            found = self._connection.execute(_MASTER).fetchmany(100)
+            if _schema(found) != _expected(expected):
+                raise ValueError("its tables are not those of an index")
 
     @contextmanager
     def damage(self) -> Iterator[None]:
@@ -185,7 +247,11 @@ class FieldReader:
 
     def field_names(self) -> list[str]:
         """The fields that any document has; a field within a field is "author.name"."""
-        return [str(name) for (name,) in self._fields.read("SELECT name FROM names ORDER BY name")]
+        names = [name for (name,) in self._fields.read("SELECT name FROM names ORDER BY name")]
+        with self._fields.damage():
+            if not all(isinstance(name, str) for name in names):
+                raise ValueError("the name of a field is no text")
+        return names
 
     def field_kinds(self, name: str) -> frozenset[FieldKind]:
         """The kinds of value that a field has: number, text, boolean; none where no document has it."""
@@ -208,8 +274,9 @@ class FieldReader:
 
     def _looked_up(self, match: Match) -> NDArray[np.bool_]:
         found = np.zeros(self._size, dtype=np.bool_)
-        for span in match.spans:
-            found[np.frombuffer(b"".join(self._select(match.field, span)), "<u4")] = True
+        with self._fields.damage():
+            for span in match.spans:
+                found[np.frombuffer(b"".join(self._select(match.field, span)), "<u4")] = True
         return _read_only(found)
 
     def _select(self, name: str, span: Span, *, limit: int = -1) -> list[bytes]:

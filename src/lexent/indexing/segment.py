@@ -182,7 +182,7 @@ class Segment:
             n_chunks >= 0
             and not chunks[0].any()
             and chunks[-1].tolist() == ends
-            and bool((np.diff(chunks, axis=0) >= 0).all())
+            and artifact.ascends(chunks)
             and bool((np.diff(chunks[:, 0]) <= CHUNK_DOCUMENTS).all())
             and len(arrays["lengths"]) == n_documents
             and len(arrays["packed_with"]) == n_chunks

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent import artifact
-from lexent.errors import FieldWarning, LexentError, LockedError, WriteError
+from lexent.errors import ArtifactError, FieldWarning, LexentError, LockedError, WriteError
 from lexent.indexing.codes import Codes
 from lexent.indexing.document_store import DocumentWriter
 from lexent.indexing.field_kinds import FieldKinds
@@ -38,6 +38,7 @@ from lexent.indexing.manifest import (
     Manifest,
     SegmentPart,
 )
+from lexent.indexing.postings.layout import REMEDY
 from lexent.indexing.reader import IndexReader, open_segments, store_kinds
 from lexent.indexing.segment import Packer, Tombstones
 from lexent.indexing.statistics import Statistics
@@ -439,6 +440,8 @@ def committed(
             files[key] = before.files.get(key) or FilePart(**artifact.describe_file(folder / name))
     after, concepts = before.model_copy(update={"segments": tuple(parts)}), before.lexicon.size
     found = Statistics.of(*open_segments(path, after, recipe), size=after.size)
+    if (found.df < 0).any():
+        raise ArtifactError(f'"{path}" is damaged: more documents were deleted of a latent than have it; {REMEDY}')
     return before.changed(
         recipe=recipe.to_dict(),
         names=names,

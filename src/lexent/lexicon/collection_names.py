@@ -10,11 +10,11 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent import artifact
 from lexent.errors import ArtifactError
 from lexent.lexicon.concept_words import ConceptWords
 from lexent.lexicon.concepts import DOCUMENTS, SEPARATOR, Concept, Concepts, Evidence, MadeConcepts
@@ -30,6 +30,11 @@ EVIDENCE_WORDS = 10
 """Words that are kept with a concept, highest gain first."""
 MAX_FORMER = 200_000
 """Former names that are kept, newest first."""
+
+
+_ARRAYS = dict.fromkeys(("lexicon", "labels", "forms", "former", "words"), "u")
+_ARRAYS |= dict.fromkeys(("concepts", "former_of", "offsets", "items", "counts"), "i") | {"shares": "f"}
+"""The arrays of the archive, and the kinds of their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +106,7 @@ class CollectionNames:
     def from_bytes(data: bytes) -> CollectionNames:
         """What `to_bytes` gave, checked."""
         try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as held:
-                found: dict[str, NDArray[Any]] = {name: held[name] for name in held.files}
+            found = artifact.unpacked_arrays(data, _ARRAYS)
             text = {name: _lines(found[name]) for name in ("lexicon", "labels", "forms", "former", "words")}
             rows = zip(found["concepts"].tolist(), text["labels"], text["forms"], strict=True)
             labels = {concept: (label, form) for concept, label, form in rows}
@@ -110,7 +114,7 @@ class CollectionNames:
             offsets, items = found["offsets"].astype(np.int64), found["items"].astype(np.int32)
             words = WordsHere(text["words"], offsets, items, found["shares"].astype(np.float32), found["counts"])
             lengths = {len(items), len(words.shares), len(words.counts), int(offsets[-1])}
-            if len(lengths) != 1 or (np.diff(offsets) < 0).any() or offsets[0] != 0:
+            if len(lengths) != 1 or not artifact.ascends(offsets) or offsets[0] != 0:
                 raise ValueError("its arrays do not fit together")
             if len(items) and not 0 <= items.min() <= items.max() < len(words.words):
                 raise ValueError("a word is missing")

@@ -8,11 +8,11 @@ from __future__ import annotations
 import io
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent import artifact
 from lexent.errors import ArtifactError
 from lexent.function_words import FUNCTION_WORDS
 from lexent.lexicon.activations import active
@@ -32,6 +32,11 @@ MAX_WORDS = 500_000
 WHOLE_LATENTS = 32
 """Latents of a whole text that are counted, strongest first: a weak one is often about something else."""
 MAX_WORD_CHARS = 40
+
+
+_ARRAYS = dict.fromkeys(("word_tokens", "n_tokens", "concepts", "items", "counts", "size", "fired", "tokens"), "i")
+_ARRAYS |= {"words": "u", "sums": "f", "totals": "f", "at_start": "f"}
+"""The arrays of the archive, and the kinds of their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +147,7 @@ class ConceptWords:
     def from_bytes(data: bytes, *, size: int) -> ConceptWords:
         """What `to_bytes` gave, checked."""
         try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as held:
-                found: dict[str, NDArray[Any]] = {name: held[name] for name in held.files}
+            found = artifact.unpacked_arrays(data, _ARRAYS)
             words = found["words"].tobytes().decode().split("\n") if len(found["words"]) else []
             spread = {name: np.zeros(size, found[name].dtype) for name in ("totals", "tokens", "at_start")}
             for name, array in spread.items():

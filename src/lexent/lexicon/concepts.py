@@ -16,7 +16,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Literal, overload
 
-from lexent import arguments
+from lexent import arguments, artifact
 from lexent.bounded_cache import BoundedCache
 from lexent.errors import ArtifactError, NotFoundError
 
@@ -256,10 +256,14 @@ class Concepts(Sequence[Concept]):
             return Concepts([Concept(latent, f"concept {latent}") for latent in range(size)])
         damaged = f"the names in {path} are damaged"
         try:
-            table = json.loads(gzip.decompress(path.read_bytes()))
+            with gzip.open(path) as file:
+                unpacked = file.read(artifact.MAX_UNPACKED_BYTES + 1)
+            if len(unpacked) > artifact.MAX_UNPACKED_BYTES:
+                raise ValueError("they unpack to too many bytes")
+            table = json.loads(unpacked)
             table.setdefault("examples", [()] * size)
             named = {len(column) for column in table.values()}
-        except (OSError, EOFError, zlib.error, ValueError, TypeError, AttributeError) as error:
+        except (OSError, EOFError, zlib.error, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise ArtifactError(f"{damaged}: {error}") from error
         if len(named) > 1 or set(table) - set(Concept.__dataclass_fields__):
             raise ArtifactError(f"{damaged}: its columns are {', '.join(map(str, table))}, of {named} rows")

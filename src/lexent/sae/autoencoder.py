@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lexent import artifact
 from lexent.errors import ArtifactError, InputError, MismatchError
 from lexent.sae.array_coding import above_in_array, strongest_in_array
 from lexent.sae.coding_kernels import KERNELS as FIRST_PASS
@@ -272,9 +273,9 @@ class SparseAutoencoder:
             if not (folder / name).is_file():
                 raise ArtifactError(f"{folder} is not a lexicon: {name} is missing")
         try:
-            values = json.loads((folder / CONFIG).read_text())
+            values = artifact.read_json(folder / CONFIG)
             tensors = load_file(folder / WEIGHTS)
-        except (SafetensorError, ValueError) as error:
+        except (SafetensorError, OSError, ValueError) as error:
             raise ArtifactError(f"the lexicon {folder} is damaged: {error}") from error
         try:
             config = from_json(values)

@@ -77,6 +77,10 @@ _OWN_SETTINGS = {"jumprelu": ("threshold", "ladder"), "winners": ("buckets", "gr
 """Settings that one architecture alone has."""
 
 
+_RANGES = {"d_in": (1, 2**20), "d_sae": (1, 2**24), "k": (1, 2**24), "buckets": (1, 2**16), "groups": (0, 2**24)}
+"""Sizes that a file may give: more would fill the memory before anything is found wrong."""
+
+
 def to_json(config: SAEConfig) -> dict[str, Any]:
     """What cfg.json holds: thresholds in jumprelu form alone, buckets and groups for winners alone."""
     others = {name for form, names in _OWN_SETTINGS.items() if form != config.architecture for name in names}
@@ -86,6 +90,9 @@ def to_json(config: SAEConfig) -> dict[str, Any]:
 def from_json(values: dict[str, Any]) -> SAEConfig:
     """What cfg.json says. The numbers that decide which latents are active must be there."""
     known = {name: values[name] for name in SAEConfig.__dataclass_fields__ if name in values}
+    for name, (least, most) in _RANGES.items():
+        if name in known and not (type(known[name]) is int and least <= known[name] <= most):
+            raise ValueError(f"{name} is {known[name]!r}; allowed: {least} to {most}")
     if known.get("architecture") != "jumprelu":
         return SAEConfig(**{name: known[name] for name in known if name not in _OWN_SETTINGS["jumprelu"]})
     for name in _OWN_SETTINGS["jumprelu"]:

@@ -100,7 +100,7 @@ class WordTable:
         good = good and bool(((arrays["order"] >= 0) & (arrays["order"] < n_words)).all())
         for name in ("term", "label") if good else ():
             ends = arrays[f"{name}-ends"]
-            good = good and len(ends) == n_words + 1 and int(ends[0]) == 0 and bool((np.diff(ends) >= 0).all())
+            good = good and len(ends) == n_words + 1 and int(ends[0]) == 0 and artifact.ascends(ends)
             good = good and int(ends[-1]) == len(arrays[f"{name}s"])
         if not good:
             raise ArtifactError(f'"{folder}" is damaged: its words do not fit together; {remedy}')

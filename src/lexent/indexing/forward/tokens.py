@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent import artifact
 from lexent.errors import ArtifactError
 from lexent.indexing.codes import Codes
 from lexent.indexing.forward.stores import Arrays, Column, ForwardStore
@@ -108,7 +109,7 @@ class TokenStore(ForwardStore):
         from lexent.indexing.forward.token_kernels import TokenArrays
 
         parts, starts = self.arrays["parts"], self.arrays["starts"]
-        if not ((np.diff(parts) >= 0).all() and (np.diff(starts, axis=0) >= 0).all()):
+        if not (artifact.ascends(parts) and artifact.ascends(starts)):
             raise damaged()
         return TokenArrays(*(self.arrays[name] for name in TokenArrays._fields))
 
