@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import pickle
 import re
 import shutil
 import sqlite3
@@ -22,16 +23,21 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import small
-from lexent import artifact
+from lexent import adapters, artifact
+from lexent.adapters import Adapter, AdapterConfig, AdapterInfo
+from lexent.adapters.adapter import shapes
 from lexent.cli.app import app
-from lexent.errors import ArtifactError, LexentError, WriteError
+from lexent.encoders.sentence import SentenceEncoder, embedded_model
+from lexent.engine import Index
+from lexent.errors import ArtifactError, InputError, LexentError, WriteError
 from lexent.indexing.field_index import StoreConnection
 from lexent.indexing.lock import check_free, writing
 from lexent.indexing.manifest import stamped, verify
+from lexent.lexicon import Lexicon
 from lexent.lexicon.collection_names import CollectionNames
 from lexent.lexicon.concept_words import ConceptWords
 from lexent.lexicon.concepts import FILE, Concepts
-from lexent.models import load_lexicon
+from lexent.models import load_encoder, load_lexicon
 from lexent.sae.autoencoder import SparseAutoencoder
 from lexent.types import Document
 from living import opened
@@ -520,3 +526,127 @@ def test_a_query_ends(tmp_path: Path) -> None:
         with pytest.raises(ArtifactError, match=said):
             store.read(f"{ENDLESS} {query}")
     store.close()
+
+
+# --- the encoder that an index names -----------------------------------------------------------------------------
+
+
+def naming(path: Path, source: str) -> Path:
+    """An index that names another encoder."""
+    values = json.loads((path / "manifest.json").read_text())
+    values["encoder"] |= {"id": source, "source": source}
+    (path / "manifest.json").write_text(json.dumps(stamped(values)))
+    return path
+
+
+def searched(path: Path, **options: Any) -> int:
+    with Index.open(path, lexicon=small.lexicon(), **options) as index:
+        return len(index.search("king", k=3))
+
+
+def adapter_of(name: str, folder: Path) -> str:
+    form = AdapterConfig(dim=4, width=4, hidden=2)
+    tensors = {each: np.zeros(shape, np.float32) for each, shape in shapes(form).items()}
+    adapters.save(Adapter(form, tensors, AdapterInfo("test", name, "0")), folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize("engine", ["auto", "light", "torch"])
+def test_nothing_is_downloaded_because_an_index_says_so(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    import huggingface_hub
+
+    asked: list[bool] = []
+
+    def snapshot_download(*_: Any, local_files_only: bool = False, **__: Any) -> str:
+        asked.append(local_files_only)
+        raise OSError("not there")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    monkeypatch.setattr(SentenceEncoder, "open", lambda *_, **__: asked.append(False))
+    monkeypatch.setenv("LEXENT_ENGINE", engine)
+    for source in ("somebody/model", adapter_of("somebody/model", tmp_path / "adapter")):
+        with pytest.raises(InputError, match=r"somebody/model.*would be downloaded.*--trust-encoder"):
+            searched(naming(path, source))
+    done = CliRunner().invoke(app, ["search", str(naming(path, "somebody/model")), "king"])
+    assert done.exit_code == InputError.exit_code
+    assert asked
+    assert all(asked)
+    if engine == "light":  # which leaves downloads to torch, where that is installed
+        return
+    for options in ({"trust_encoder": True}, {"encoder": "somebody/model"}):
+        asked.clear()
+        with contextlib.suppress(LexentError, AttributeError, TypeError):
+            searched(path, **options)
+        assert not all(asked), options
+    asked.clear()
+    monkeypatch.setenv("LEXENT_TRUST_ENCODER", "1")
+    with contextlib.suppress(LexentError, AttributeError, TypeError):
+        searched(path)
+    assert not all(asked)
+
+
+def test_an_encoder_on_this_machine_is_loaded_without_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(embedded_model(), tmp_path / "model")
+    encoder = load_encoder(tmp_path / "model")
+    lexicon = Lexicon.random(encoder, size=96, seed=0)
+    lexicon.save(tmp_path / "lexicon")
+    small.build(tmp_path / "a", small.documents(3), encoder=encoder, lexicon=tmp_path / "lexicon").close()
+    for engine in ("auto", "light", "torch"):
+        monkeypatch.setenv("LEXENT_ENGINE", engine)
+        with Index.open(tmp_path / "a") as index:
+            index.search("bread")
+
+
+def with_pickles(model: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.mkdir, (str(model / "sprung"),)
+
+    (model / "model.safetensors").unlink()
+    (model / "pytorch_model.bin").write_bytes(pickle.dumps(Trap()))
+
+
+def with_own_module(model: Path) -> None:
+    modules = json.loads((model / "modules.json").read_text())
+    (model / "modules.json").write_text(json.dumps([{**modules[0], "type": "own_module.Module"}, *modules[1:]]))
+    (model / "own_module.py").write_text(f"import os\nos.mkdir({str(model / 'sprung')!r})\n")
+
+
+def with_base_elsewhere(model: Path) -> None:
+    (model / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "somebody/model"}))
+
+
+def with_arguments(model: Path) -> None:
+    (model / "sentence_bert_config.json").write_text(json.dumps({"model_args": {"trust_remote_code": True}}))
+
+
+@pytest.mark.parametrize("change", [with_pickles, with_own_module, with_base_elsewhere, with_arguments])
+@pytest.mark.parametrize("engine", ["auto", "torch"])
+def test_no_code_of_an_encoder_is_run_because_an_index_says_so(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None], engine: str
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(embedded_model(), model)
+    change(model)
+    monkeypatch.setenv("LEXENT_ENGINE", engine)
+    monkeypatch.syspath_prepend(str(model))
+    with pytest.raises(InputError, match="--trust-encoder"):
+        searched(naming(path, str(model)))
+    assert not (model / "sprung").exists()
+
+
+def test_remote_code_is_never_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(embedded_model(), model)
+    config = json.loads((model / "config.json").read_text())
+    auto = {"AutoConfig": "own.Config", "AutoModel": "own.Model"}
+    (model / "config.json").write_text(json.dumps({**config, "model_type": "own", "auto_map": auto}))
+    (model / "own.py").write_text(f"import os\nos.mkdir({str(model / 'sprung')!r})\n")
+    monkeypatch.setenv("LEXENT_ENGINE", "torch")
+    with pytest.raises(LexentError):
+        searched(naming(path, str(model)))
+    with pytest.raises(LexentError):
+        searched(path, trust_encoder=True)
+    assert not (model / "sprung").exists()

@@ -52,6 +52,7 @@ class Index:
         lexicon: LexiconLike = None,
         retune: Settings | None = None,
         wait: float = 0.0,
+        trust_encoder: bool = False,
     ) -> None:
         self.wait = arguments.seconds("wait", wait)
         """How long a change waits for another writer to end."""
@@ -59,7 +60,9 @@ class Index:
         settings = {} if retune is None else retune
         self._settings = dict(arguments.mapping("retune", settings, allowed='settings, such as {"k1": 3, "b": 0.4}'))
         reader = IndexReader.open(self.path)
-        self._models = IndexModels(self.path, reader.manifest, encoder, lexicon)
+        self._models = IndexModels(
+            self.path, reader.manifest, encoder, lexicon, trust_encoder=arguments.flag("trust_encoder", trust_encoder)
+        )
         self.searcher = Searcher(reader, self._models, explainer=EXPLAINER, settings=self._settings)
         """What answers queries over the generation that is open."""
 
@@ -113,14 +116,17 @@ class Index:
         lexicon: LexiconLike = None,
         retune: Settings | None = None,
         wait: float = 0.0,
+        trust_encoder: bool = False,
     ) -> Index:
         """Opens the index at `path`. Its encoder and lexicon are found by the names it carries unless given here.
 
         Both are loaded when first needed; a MismatchError says so when they are not those it was built with.
         retune: settings to search by instead of the index's own, for example {"k1": 3, "b": 0.4}; nothing is written.
         wait: for how many seconds a change waits while another process writes to the index.
+        trust_encoder: let the encoder that the index names be downloaded, and run code. Without it, one that you do not
+        give here must be on this machine, as plain settings and safetensors.
         """
-        return Index(path, encoder=encoder, lexicon=lexicon, retune=retune, wait=wait)
+        return Index(path, encoder=encoder, lexicon=lexicon, retune=retune, wait=wait, trust_encoder=trust_encoder)
 
     # --- read --------------------------------------------------------------------------------------------------
 

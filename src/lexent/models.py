@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
@@ -12,7 +13,7 @@ from lexent.adapters.encoder import AdaptedEncoder
 from lexent.artifact import is_kind
 from lexent.encoders import DEFAULT, Encoder, SentenceEncoder, TinyEncoder
 from lexent.encoders.buckets import FOLDER, BucketEncoder
-from lexent.encoders.engines import Engine, TwoEngineEncoder, open_encoder
+from lexent.encoders.engines import TRUST_VARIABLE, Engine, TwoEngineEncoder, open_encoder
 from lexent.errors import InputError
 from lexent.lexicon import Lexicon
 
@@ -25,7 +26,11 @@ LexiconLike: TypeAlias = Lexicon | str | Path | None
 
 
 def load_encoder(
-    encoder: EncoderLike | Any = None, *, device: str | None = None, engine: Engine | None = None
+    encoder: EncoderLike | Any = None,
+    *,
+    device: str | None = None,
+    engine: Engine | None = None,
+    trusted: bool = True,
 ) -> Encoder:
     """An encoder from a sentence-transformers id, a local folder, a SentenceTransformer object or an Encoder.
 
@@ -36,6 +41,9 @@ def load_encoder(
     engine: "light" is without torch and encodes a query sooner; "torch" is for bulk work and GPUs; "auto" takes the
     first for queries and few documents, the second for documents in bulk. By default what the environment variable
     LEXENT_ENGINE says, else auto.
+
+    trusted: False where an index names it, and not the caller: then nothing is downloaded, and none of a model's code
+    or pickled weights is loaded.
     """
     arguments.text_or_none("device", device)
     if engine is not None:
@@ -44,7 +52,8 @@ def load_encoder(
         encoder = DEFAULT
     if isinstance(encoder, str | Path):
         arguments.path("encoder", encoder, allowed="a sentence-transformers id, or a folder")
-        return _by_name(encoder, device=device, engine=engine)
+        trusted = arguments.flag("trusted", trusted) or os.environ.get(TRUST_VARIABLE) == "1"
+        return _by_name(encoder, device=device, engine=engine, trusted=trusted)
     if isinstance(encoder, TwoEngineEncoder) and engine in ("light", "torch"):
         wanted: Encoder = encoder.light if engine == "light" else encoder.with_torch
         return wanted
@@ -59,17 +68,17 @@ def load_encoder(
     )
 
 
-def _by_name(name: str | Path, *, device: str | None, engine: Engine | None) -> Encoder:
+def _by_name(name: str | Path, *, device: str | None, engine: Engine | None, trusted: bool) -> Encoder:
     if name == TinyEncoder.id:
         return TinyEncoder()
     if is_kind(Path(name), "adapter"):
         adapter = adapters.load(name)
-        base = load_encoder(adapter.info.encoder_id, device=device, engine=engine)
+        base = load_encoder(adapter.info.encoder_id, device=device, engine=engine, trusted=trusted)
         return AdaptedEncoder(base, adapter, id=str(name))
     folder = Path(name) if is_kind(Path(name), "lexicon") else lexicons.shipped().get(str(name))
     if folder is not None and (folder / FOLDER).is_dir():  # a lexicon that was trained together with its encoder
-        return BucketEncoder.open(folder, id=str(name), device=device, engine=engine)
-    return open_encoder(str(name), device=device, engine=engine)
+        return BucketEncoder.open(folder, id=str(name), device=device, engine=engine, trusted=trusted)
+    return open_encoder(str(name), device=device, engine=engine, trusted=trusted)
 
 
 def _id_of(model: Any) -> str:

@@ -112,6 +112,8 @@ class IndexModels:
     """Where the index's encoder is now, if it moved; it must be the one it was built with."""
     lexicon: Name = None
     """Where the index's lexicon is now, if it moved; it must be the one it was built with."""
+    trust_encoder: Annotated[bool, typer.Option("--trust-encoder")] = False
+    """Let the encoder that the index names be downloaded, and run code."""
 
 
 @option_group

@@ -49,6 +49,7 @@ def start(
     limits: Settings | None = None,
     encoder: EncoderLike = None,
     lexicon: LexiconLike = None,
+    trust_encoder: bool = False,
     query: str = "",
     browse: bool = False,
 ) -> None:
@@ -85,4 +86,4 @@ def start(
             webbrowser.open(page)
 
     say(f"serving  {', '.join(str(path) for path in paths)} at {where}; loading models")
-    run(paths, chosen, made, encoder=encoder, lexicon=lexicon, ready=ready)
+    run(paths, chosen, made, encoder=encoder, lexicon=lexicon, trust_encoder=trust_encoder, ready=ready)

@@ -111,12 +111,17 @@ class BucketEncoder:
 
     @staticmethod
     def of(
-        parts: BucketParts, *, id: str, base: SentenceEncoder | None = None, device: str | None = None
+        parts: BucketParts,
+        *,
+        id: str,
+        base: SentenceEncoder | None = None,
+        device: str | None = None,
+        trusted: bool = True,
     ) -> BucketEncoder:
         """base: the encoder that was changed, where it is at hand; it stays as it is."""
         from copy import deepcopy
 
-        base = base or open_with_torch(parts.base, device=device)
+        base = base or open_with_torch(parts.base, device=device, trusted=trusted)
         _check_base(parts, base.fingerprint, id=id)
         members: list[SentenceEncoder] = []
         for one in parts.copies:
@@ -128,19 +133,22 @@ class BucketEncoder:
         return BucketEncoder(members, id=id, fingerprint=parts.fingerprint)
 
     @staticmethod
-    def light(parts: BucketParts, *, id: str) -> BucketEncoder:
+    def light(parts: BucketParts, *, id: str, trusted: bool = True) -> BucketEncoder:
         """By the light engine; `UnknownModelError` says why it does not know the base."""
-        base = open_light(parts.base)
+        base = open_light(parts.base, trusted=trusted)
         _check_base(parts, base.fingerprint, id=id)
         members = [base.changed(one.patch, layers=one.layers, without=one.without) for one in parts.copies]
         return BucketEncoder(members, id=id, fingerprint=parts.fingerprint)
 
     @staticmethod
-    def open(folder: Path, *, id: str, device: str | None = None, engine: Engine | None = None) -> Encoder:
-        """The encoder of a lexicon that has one of its own."""
+    def open(
+        folder: Path, *, id: str, device: str | None = None, engine: Engine | None = None, trusted: bool = True
+    ) -> Encoder:
+        """The encoder of a lexicon that has one of its own. trusted: whether its base is; see `open_encoder`."""
         parts = BucketParts.load(folder / FOLDER)
-        of_torch = partial(BucketEncoder.of, parts, id=id, device=device)
-        return chosen(id, partial(BucketEncoder.light, parts, id=id), of_torch, device=device, engine=engine)
+        of_torch = partial(BucketEncoder.of, parts, id=id, device=device, trusted=trusted)
+        light = partial(BucketEncoder.light, parts, id=id, trusted=trusted)
+        return chosen(id, light, of_torch, device=device, engine=engine)
 
     @property
     def device(self) -> Any:

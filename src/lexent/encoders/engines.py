@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 from lexent import arguments
 from lexent.encoders.encoder import DEFAULT, Encoder, batches_with_whole
 from lexent.encoders.light import LightEncoder
-from lexent.encoders.model_folder import UnknownModelError
+from lexent.encoders.model_folder import UnknownModelError, check_plain_modules
 from lexent.encoders.sentence import SentenceEncoder, embedded_model
 from lexent.errors import InputError, MismatchError, NotFoundError
 from lexent.extras import is_installed
@@ -32,6 +32,8 @@ Engine = Literal["auto", "light", "torch"]
 
 VARIABLE = "LEXENT_ENGINE"
 """The environment variable that names the engine."""
+TRUST_VARIABLE = "LEXENT_TRUST_ENCODER"
+"""The environment variable that, at 1, trusts every encoder that an index names."""
 BULK_TEXTS = 512
 """From so many documents at a time on torch takes them. Up to that the light engine is done before torch is loaded."""
 TRAIN = 'pip install "lexent[train]"'
@@ -51,10 +53,19 @@ def torch_is_installed() -> bool:
     return is_installed("torch", "sentence_transformers")
 
 
-def open_encoder(name: str, *, device: str | None = None, engine: Engine | None = None) -> Encoder:
-    """A model by hub id or folder, with the engine that is requested and can be had."""
+def open_encoder(
+    name: str, *, device: str | None = None, engine: Engine | None = None, trusted: bool = True
+) -> Encoder:
+    """A model by hub id or folder, with the engine that is requested and can be had.
+
+    One that is not trusted must be on this machine already, and loading it must run no code.
+    """
     return chosen(
-        name, lambda: open_light(name), lambda: open_with_torch(name, device=device), device=device, engine=engine
+        name,
+        lambda: open_light(name, trusted=trusted),
+        lambda: open_with_torch(name, device=device, trusted=trusted),
+        device=device,
+        engine=engine,
     )
 
 
@@ -85,24 +96,43 @@ def chosen(
     return TwoEngineEncoder(found, with_torch, device=device) if choice == "auto" and torch_is_installed() else found
 
 
-def open_light(name: str) -> LightEncoder:
-    """With the light engine, or `UnknownModelError`."""
-    return LightEncoder.open(_folder(name), id=name)
+def open_light(name: str, *, trusted: bool = True) -> LightEncoder:
+    """With the light engine, which runs no code of a model, or `UnknownModelError`."""
+    return LightEncoder.open(_folder(name, trusted=trusted), id=name)
 
 
-def open_with_torch(name: str, *, device: str | None = None) -> SentenceEncoder:
+def open_with_torch(name: str, *, device: str | None = None, trusted: bool = True) -> SentenceEncoder:
     """With torch, where it is installed; of the files that the light engine would read, where those are there."""
     if not torch_is_installed():
         raise NotFoundError(f'the encoder "{name}" needs torch and sentence-transformers here: {TRAIN}')
     try:
-        opened = SentenceEncoder.open(name if name == DEFAULT else str(_folder(name)), device=device)
+        folder = _folder(name, trusted=trusted)
     except UnknownModelError:  # it is to be downloaded
         opened = SentenceEncoder.open(name, device=device)
+    else:
+        if not trusted and name != DEFAULT:
+            _check_inert(folder, name)
+        opened = SentenceEncoder.open(name if name == DEFAULT else str(folder), device=device, trusted=trusted)
     opened.id = name
     return opened
 
 
-def _folder(name: str) -> Path:
+def _check_inert(folder: Path, name: str) -> None:
+    """Refuse a folder from which torch might run code: pickled weights, or modules and settings of another kind."""
+    try:
+        check_plain_modules(folder)
+    except UnknownModelError as error:
+        raise _not_trusted(name, str(error)) from error
+
+
+def _not_trusted(name: str, reason: str) -> InputError:
+    return InputError(
+        f'the index names the encoder "{name}", and this alone is no reason to load it: {reason}; if you '
+        f"trust it: --trust-encoder (trust_encoder=True, {TRUST_VARIABLE}=1), or name it yourself: --encoder {name}"
+    )
+
+
+def _folder(name: str, *, trusted: bool = True) -> Path:
     """Where a model's files are: the embedded default, a local folder, or a snapshot in the cache of the hub."""
     if name == DEFAULT:
         return embedded_model()
@@ -119,6 +149,8 @@ def _folder(name: str) -> Path:
             return found
     except (OSError, ValueError):
         pass
+    if not trusted:
+        raise _not_trusted(name, "it is not on this machine, and would be downloaded")
     if torch_is_installed():  # which downloads it
         raise UnknownModelError("it is not in the cache of the hub")
     try:

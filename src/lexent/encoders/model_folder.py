@@ -115,6 +115,16 @@ def _modules(folder: Path) -> list[dict[str, str]]:
     return paths
 
 
+def check_plain_modules(folder: Path) -> None:
+    """Refuse a model that brings more than settings and safetensors: code, pickled weights, a base elsewhere."""
+    own = folder / _modules(folder)[0]["path"]
+    _check_settings(_json(own / "sentence_bert_config.json"))
+    if (own / _OTHER_FILES[0]).exists():
+        raise UnknownModelError(f"it has a file {_OTHER_FILES[0]}")
+    if not any(own.glob("*.safetensors")):
+        raise UnknownModelError("its weights are no safetensors")
+
+
 def _mode(config: Mapping[str, Any]) -> PoolingMode:
     modes = config.get("pooling_mode")
     if modes is None:
@@ -133,9 +143,7 @@ def _max_tokens(folder: Path, config: Mapping[str, Any]) -> int:
     own, tokenizer = _json(folder / "sentence_bert_config.json"), _json(folder / "tokenizer_config.json")
     if own.get("transformer_task", "feature-extraction") != "feature-extraction":
         raise UnknownModelError(f"its task is {own['transformer_task']}")
-    for name in ("model_args", "tokenizer_args", "config_args", "processing_kwargs", "query_expansion"):
-        if own.get(name):
-            raise UnknownModelError(f"it has {name}")
+    _check_settings(own)
     if own.get("module_output_name", "token_embeddings") != "token_embeddings":
         raise UnknownModelError(f"its transformer gives {own['module_output_name']}")
     _check_tokenizer(folder, tokenizer)
@@ -144,6 +152,14 @@ def _max_tokens(folder: Path, config: Mapping[str, Any]) -> int:
         return int(limit)
     most = int(tokenizer.get("model_max_length", 10**30))
     return min(most, int(config.get("max_position_embeddings", most)))
+
+
+def _check_settings(own: Mapping[str, Any]) -> None:
+    """Refuse settings of sentence_bert_config.json that are passed on to other libraries."""
+    names = ("model_args", "model_kwargs", "tokenizer_args", "config_args", "processing_kwargs", "query_expansion")
+    for name in names:
+        if own.get(name):
+            raise UnknownModelError(f"it has {name}")
 
 
 def _check_tokenizer(folder: Path, config: Mapping[str, Any]) -> None:

@@ -53,8 +53,13 @@ class SentenceEncoder:
         self.dim = int(model.get_embedding_dimension()) if self.layers is None else self._check_layers()
 
     @staticmethod
-    def open(name: str, *, device: str | None = None, layers: Sequence[int] | None = None) -> SentenceEncoder:
-        """Load by hub id or folder; the embedded default never touches the network."""
+    def open(
+        name: str, *, device: str | None = None, layers: Sequence[int] | None = None, trusted: bool = True
+    ) -> SentenceEncoder:
+        """Load by hub id or folder; the embedded default never touches the network, nor does one that is not trusted.
+
+        No model's own code is run, and weights of one that is not trusted must be safetensors.
+        """
         import logging
 
         from sentence_transformers import SentenceTransformer
@@ -64,7 +69,13 @@ class SentenceEncoder:
         logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
         source = embedded_model() if name == DEFAULT else name
         try:
-            model = SentenceTransformer(str(source), device="cpu", local_files_only=name == DEFAULT)
+            model = SentenceTransformer(
+                str(source),
+                device="cpu",
+                local_files_only=name == DEFAULT or not trusted,
+                trust_remote_code=False,
+                model_kwargs=None if trusted else {"use_safetensors": True},
+            )
         except (OSError, ValueError, ImportError) as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise NotFoundError(

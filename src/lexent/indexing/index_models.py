@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -26,7 +27,17 @@ _IDENTITY = {"encoder": ("id", "fingerprint"), "lexicon": ("name", "hash")}
 class IndexModels:
     """The encoder and the lexicon of an index, loaded when first needed and checked against its manifest."""
 
-    def __init__(self, path: Path, manifest: Manifest, encoder: EncoderLike, lexicon: LexiconLike) -> None:
+    def __init__(
+        self,
+        path: Path,
+        manifest: Manifest,
+        encoder: EncoderLike,
+        lexicon: LexiconLike,
+        *,
+        trust_encoder: bool = False,
+    ) -> None:
+        """trust_encoder: whether the encoder that the index names may be downloaded, and may run code."""
+        self._trust_encoder = trust_encoder
         self.path, self.manifest = path, manifest
         self._given = (encoder, lexicon)
         self._encoder: Encoder | None = None
@@ -47,7 +58,8 @@ class IndexModels:
         """The encoder, loaded on first use and checked against the manifest."""
         with self._loading:
             if self._encoder is None:
-                self._encoder = self._load("encoder", self._given[0], load_encoder)
+                trusted = self._trust_encoder or self._given[0] is not None
+                self._encoder = self._load("encoder", self._given[0], partial(load_encoder, trusted=trusted))
             return self._encoder
 
     @property
@@ -77,7 +89,8 @@ class IndexModels:
         if manifest.names == self.manifest.names:
             return self
         with self._loading:
-            newer = IndexModels(self.path, manifest, self._encoder or self._given[0], self._lexicon or self._given[1])
+            given: tuple[EncoderLike, LexiconLike] = self._encoder or self._given[0], self._lexicon or self._given[1]
+            newer = IndexModels(self.path, manifest, *given, trust_encoder=self._trust_encoder)
             newer.renamings = self.renamings + 1
         return newer
 

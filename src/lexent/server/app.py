@@ -44,6 +44,7 @@ def make(
     *,
     encoder: EncoderLike = None,
     lexicon: LexiconLike = None,
+    trust_encoder: bool = False,
     ready: Callable[[], None] | None = None,
     failed: Callable[[BaseException], None] | None = None,
 ) -> FastAPI:
@@ -56,7 +57,12 @@ def make(
     limits = chosen.limits
     metrics = Metrics()
     registry = IndexRegistry(
-        [Path(path) for path in paths], limits=limits, metrics=metrics, encoder=encoder, lexicon=lexicon
+        [Path(path) for path in paths],
+        limits=limits,
+        metrics=metrics,
+        encoder=encoder,
+        lexicon=lexicon,
+        trust_encoder=trust_encoder,
     )
     workers = Workers(threads=chosen.threads, most=limits.concurrency, seconds=limits.seconds)
 
@@ -184,6 +190,7 @@ def run(
     *,
     encoder: EncoderLike = None,
     lexicon: LexiconLike = None,
+    trust_encoder: bool = False,
     ready: Callable[[], None],
 ) -> None:
     """Serves until it is stopped; an index or model that cannot be opened ends it with its error."""
@@ -193,7 +200,15 @@ def run(
         errors.append(error)
         server.should_exit = True
 
-    app = make(paths, settings, encoder=encoder, lexicon=lexicon, ready=ready, failed=failed)
+    app = make(
+        paths,
+        settings,
+        encoder=encoder,
+        lexicon=lexicon,
+        trust_encoder=trust_encoder,
+        ready=ready,
+        failed=failed,
+    )
     server = Server(config(app, settings))
     # Two heaps in all: the C library makes up to eight a core, and what a thread frees stays in its own.
     with suppress(OSError, AttributeError):  # other systems have other C libraries

@@ -34,6 +34,7 @@ class IndexRegistry:
         metrics: Metrics,
         encoder: EncoderLike = None,
         lexicon: LexiconLike = None,
+        trust_encoder: bool = False,
     ) -> None:
         if not paths:
             raise InputError("no index was given; name one or more: lexent serve DIR")
@@ -44,6 +45,7 @@ class IndexRegistry:
         self.ready = False
         self.batcher = MicroBatcher()
         self._given = (encoder, lexicon)
+        self._trust_encoder = trust_encoder or encoder is not None
         self._encoders: dict[str, SharedEncoder] = {}
         self._lexicons: dict[str, SharedLexicon] = {}
         self._served: dict[str, ServedIndex] = {}
@@ -103,7 +105,7 @@ class IndexRegistry:
     def _encoder(self, manifest: Manifest) -> SharedEncoder:
         source = self._given[0] or manifest.encoder.source
         if str(source) not in self._encoders:
-            encoder = load_encoder(source)
+            encoder = load_encoder(source, trusted=self._trust_encoder)
             self._encoders[str(source)] = SharedEncoder(encoder, self.batcher, observe=self.metrics.encoded)
         return self._encoders[str(source)]
 
