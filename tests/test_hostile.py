@@ -650,3 +650,21 @@ def test_remote_code_is_never_run(path: Path, tmp_path: Path, monkeypatch: pytes
     with pytest.raises(LexentError):
         searched(path, trust_encoder=True)
     assert not (model / "sprung").exists()
+
+
+# --- files that are cut short ------------------------------------------------------------------------------------
+
+
+def test_a_file_that_was_cut_short_is_named_when_an_index_is_refreshed(fuzzed: Path, tmp_path: Path) -> None:
+    """Every file that is mapped is among them: a segment may hold no file without a size in the manifest."""
+    path = tmp_path / "a"
+    shutil.copytree(fuzzed, path)
+    with opened(path) as index:
+        for name in sorted(index.manifest.files):
+            good = (path / name).read_bytes()
+            os.truncate(path / name, len(good) - 1)
+            for use in (index.refresh, partial(opened, path)):
+                with pytest.raises(ArtifactError, match=re.escape(name)):
+                    use()
+            (path / name).write_bytes(good)
+        assert index.refresh() is False

@@ -145,6 +145,7 @@ class StepLimit:
         self._connection, self._most = connection, MIN_STEPS + STEPS_PER_BYTE * n_bytes
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute("PRAGMA mmap_size = 0")
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(n_bytes, _MIN_LENGTH), _MAX_LENGTH))
 
     def __enter__(self) -> None:
