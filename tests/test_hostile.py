@@ -444,6 +444,20 @@ def test_much_content_gives_an_answer_or_an_error(fuzzed: Path, data: st.DataObj
     survives(fuzzed, data, with_changes=True)
 
 
+@pytest.mark.parametrize("shape", ["(1,)", "(0,)", "(9999999999,)", "(-1,)", "(0, 4611686018427387904)"])
+@pytest.mark.parametrize("dtype", ["|S0", "|V0", "<U0", "|O", "<i8"])
+def test_heads_of_arrays(tmp_path: Path, dtype: str, shape: str) -> None:
+    """Also those at which NumPy itself ends the process, or takes memory for numbers that are not there."""
+    head = f"{{'descr': {dtype!r}, 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    for data in (b"", b"\0" * 8, b"\0" * 80):
+        (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00" + head + data)
+        if (dtype, shape, len(data)) in (("<i8", "(1,)", 8), ("<i8", "(0,)", 0)):
+            assert artifact.map_array(tmp_path / "a.npy").tolist() == [0] * (len(data) // 8)
+        else:
+            with pytest.raises(ArtifactError, match=r"a\.npy is not a readable array"):
+                artifact.map_array(tmp_path / "a.npy")
+
+
 # --- documents.sqlite --------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import secrets
@@ -323,9 +324,18 @@ def map_array(path: Path) -> NDArray[Any]:
     import numpy as np
 
     try:
-        empty = path.stat().st_size <= ArrayWriter._HEADER  # which cannot be mapped
-        with _parsing:
-            array = np.asarray(np.load(path, mmap_mode=None if empty else "r", allow_pickle=False))
+        with path.open("rb") as file, _parsing:
+            if np.lib.format.read_magic(file) != (1, 0):
+                raise ValueError("its version is unknown")
+            shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
+            start, size = file.tell(), os.fstat(file.fileno()).st_size
+        # Checked here, as NumPy ends the process at numbers of no bytes, and takes memory for what is not there.
+        if by_column or dtype.hasobject or not dtype.itemsize or min(shape, default=0) < 0:
+            raise ValueError(f"it is {dtype}{list(shape)}")
+        if math.prod(shape) * dtype.itemsize != size - start:
+            raise ValueError(f"it has {size - start} bytes for {dtype}{list(shape)}")
+        empty = 0 in shape  # which cannot be mapped
+        array = np.empty(shape, dtype) if empty else np.asarray(np.memmap(path, dtype, "r", start, shape))
     except FileNotFoundError:
         raise
     except Exception as error:  # a damaged header gives errors of many kinds, also of the tokenizer
