@@ -29,7 +29,7 @@ from lexent.adapters.adapter import shapes
 from lexent.cli.app import app
 from lexent.encoders.sentence import SentenceEncoder, embedded_model
 from lexent.engine import Index
-from lexent.errors import ArtifactError, InputError, LexentError, WriteError
+from lexent.errors import ArtifactError, InputError, LexentError, NotFoundError, WriteError
 from lexent.indexing.field_index import StoreConnection
 from lexent.indexing.lock import check_free, writing
 from lexent.indexing.manifest import stamped, verify
@@ -581,10 +581,10 @@ def test_nothing_is_downloaded_because_an_index_says_so(
     monkeypatch.setattr(SentenceEncoder, "open", lambda *_, **__: asked.append(False))
     monkeypatch.setenv("LEXENT_ENGINE", engine)
     for source in ("somebody/model", adapter_of("somebody/model", tmp_path / "adapter")):
-        with pytest.raises(InputError, match=r"somebody/model.*would be downloaded.*--trust-encoder"):
+        with pytest.raises(NotFoundError, match=r"somebody/model.*downloaded where you trust it: --trust-encoder"):
             searched(naming(path, source))
     done = CliRunner().invoke(app, ["search", str(naming(path, "somebody/model")), "king"])
-    assert done.exit_code == InputError.exit_code
+    assert done.exit_code == NotFoundError.exit_code
     assert asked
     assert all(asked)
     if engine == "light":  # which leaves downloads to torch, where that is installed

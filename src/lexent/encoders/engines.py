@@ -34,6 +34,7 @@ VARIABLE = "LEXENT_ENGINE"
 """The environment variable that names the engine."""
 TRUST_VARIABLE = "LEXENT_TRUST_ENCODER"
 """The environment variable that, at 1, trusts every encoder that an index names."""
+_TRUST = f"--trust-encoder (trust_encoder=True, {TRUST_VARIABLE}=1)"
 BULK_TEXTS = 512
 """From so many documents at a time on torch takes them. Up to that the light engine is done before torch is loaded."""
 TRAIN = 'pip install "lexent[train]"'
@@ -122,14 +123,10 @@ def _check_inert(folder: Path, name: str) -> None:
     try:
         check_plain_modules(folder)
     except UnknownModelError as error:
-        raise _not_trusted(name, str(error)) from error
-
-
-def _not_trusted(name: str, reason: str) -> InputError:
-    return InputError(
-        f'the index names the encoder "{name}", and this alone is no reason to load it: {reason}; if you '
-        f"trust it: --trust-encoder (trust_encoder=True, {TRUST_VARIABLE}=1), or name it yourself: --encoder {name}"
-    )
+        raise InputError(
+            f'the index names the encoder "{name}", and this alone is no reason to load it: {error}; if you trust it: '
+            f"{_TRUST}, or name it yourself: --encoder {name}"
+        ) from error
 
 
 def _folder(name: str, *, trusted: bool = True) -> Path:
@@ -150,7 +147,10 @@ def _folder(name: str, *, trusted: bool = True) -> Path:
     except (OSError, ValueError):
         pass
     if not trusted:
-        raise _not_trusted(name, "it is not on this machine, and would be downloaded")
+        raise NotFoundError(
+            f'cannot load the encoder "{name}": it is not on this machine, and one that only an index names is '
+            f"downloaded where you trust it: {_TRUST}"
+        )
     if torch_is_installed():  # which downloads it
         raise UnknownModelError("it is not in the cache of the hub")
     try:
