@@ -469,7 +469,7 @@ def test_any_sizes_and_deletions_leave_few_segments() -> None:
         for number in range(400):
             count = chance.choice([1, 1, 3, 40, 1 + chance.randrange(5000)])
             total += count
-            parts.append(SegmentPart(name=str(number), documents=count, passages=count, length_units=0))
+            parts.append(SegmentPart(name=f"{number:06}", documents=count, passages=count, length_units=0))
             for place in range(len(parts) if chance.random() < 0.2 else 0):
                 parts[place] = shrunk(parts[place], chance)
             parts = [part for part in parts if live(part)]
@@ -477,7 +477,7 @@ def test_any_sizes_and_deletions_leave_few_segments() -> None:
                 start, stop = due
                 kept = sum(live(part) for part in parts[start:stop])
                 moved += kept
-                merged = [SegmentPart(name="m", documents=kept, passages=kept, length_units=0)] if kept else []
+                merged = [SegmentPart(name="000000", documents=kept, passages=kept, length_units=0)] if kept else []
                 parts = [*parts[:start], *merged, *parts[stop:]]
             assert len(parts) <= writer.MERGE_FANOUT * (math.log(max(total, 2), writer.MERGE_FANOUT) + 1)
             assert all(2 * live(part) >= part.documents for part in parts)
