@@ -14,13 +14,13 @@ import shutil
 import stat
 import threading
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from lexent.errors import ArtifactError, InputError, NotFoundError, WriteError
+from lexent.errors import ArtifactError, InputError, NotFoundError, SyncError, WriteError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,6 +45,8 @@ _MAKE = {
 }
 RESUMABLE = "what was indexed until a minute ago is kept; the same command goes on from there"
 """What a KeyboardInterrupt says where an interrupted run can be resumed."""
+_NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP)
+"""What fsync of a folder gives on file systems that have none, such as some network and FUSE file systems."""
 _active: set[Path] = set()  # what this process is writing now, so that it is not taken for a leftover
 _INSIDE = re.compile(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)*", re.ASCII)
 """Names of files in an artefact: below its folder, and not hidden."""
@@ -271,7 +273,7 @@ def replace_file(path: Path, data: bytes) -> None:
         with new_file(beside) as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            fsync(file.fileno(), path)
         os.replace(beside, path)
         sync_folder(path.parent)
 
@@ -309,7 +311,7 @@ class ArrayWriter:
             self._file.seek(0)
             self._file.write(b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + head.ljust(length - 1) + b"\n")
             self._file.flush()
-            os.fsync(self._file.fileno())
+            fsync(self._file.fileno(), self._path)
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
@@ -519,9 +521,12 @@ def _runs(pid: int) -> bool:
 
 
 def _clean(path: Path) -> None:
-    for sibling in _siblings(path):
-        if not _in_use(sibling):
-            shutil.rmtree(sibling, ignore_errors=True)
+    """Removes what killed runs left, once what took its place is on the disk."""
+    leftovers = [sibling for sibling in _siblings(path) if not _in_use(sibling)]
+    if leftovers:
+        sync_folder(path.parent)
+    for leftover in leftovers:
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def sync(folder: Path) -> None:
@@ -529,17 +534,37 @@ def sync(folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
-                os.fsync(file.fileno())
+                fsync(file.fileno(), path)
         else:
             sync_folder(path)
     sync_folder(folder)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable."""
-    with suppress(OSError):  # some systems cannot open or sync a folder; the rename itself still stands
+    """Waits until new files and renames in a folder are on the disk."""
+    if os.name == "nt":  # where a folder cannot be opened
+        return
+    try:
         handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    except FileNotFoundError:  # removed by another process: the commit finds that out
+        return
+    try:
+        fsync(handle, folder, ignored=_NO_FOLDER_SYNC)
+    finally:
+        os.close(handle)
+
+
+def fsync(handle: int, path: Path, *, ignored: Collection[int] = ()) -> None:
+    """Waits until an open file is on the disk; a SyncError where the disk does not confirm it.
+
+    It is not tried again: a system may drop what it could not write, and the second fsync then reports success.
+    """
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno in ignored:
+            return
+        raise SyncError(
+            f'the disk did not confirm what was written to "{_target_of(path)}" (fsync: {error}); the change is not '
+            "acknowledged and may be lost at a power failure; check the disk and its space, then make the change again"
+        ) from error

@@ -46,6 +46,10 @@ class WriteError(LexentError):
     http_status = 507
 
 
+class SyncError(WriteError):
+    """The disk did not confirm a write: whether it outlasts a power failure is not known."""
+
+
 class MissingExtraError(LexentError):
     """An optional part is not installed."""
 

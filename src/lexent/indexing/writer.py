@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent import artifact
-from lexent.errors import ArtifactError, FieldWarning, LexentError, LockedError, WriteError
+from lexent.errors import ArtifactError, FieldWarning, LexentError, LockedError, SyncError, WriteError
 from lexent.indexing.codes import Codes
 from lexent.indexing.document_store import DocumentWriter
 from lexent.indexing.field_kinds import FieldKinds
@@ -194,6 +194,8 @@ class Writer:
         self.memory = memory
         self.wait = wait
         self._stack = ExitStack()
+        self._confirmed = True
+        """Whether the disk confirmed the last commit: else both generations are needed after a power failure."""
 
     def __enter__(self) -> Writer:
         Manifest.read(self.path)  # before the lock file is made: this must be an index
@@ -369,8 +371,9 @@ class Writer:
         reader = IndexReader.of(self.path, manifest)  # before it is committed: what cannot be opened must not be
         try:
             manifest.write(self.path)
-        except BaseException:
+        except BaseException as error:
             reader.close()
+            self._confirmed = not isinstance(error, SyncError)
             raise
         self.reader.close()
         self.reader = reader
@@ -378,7 +381,10 @@ class Writer:
 
     def _clean(self) -> None:
         """Removes what the manifest does not name: what was merged, and what a killed or failed writer left."""
+        if not self._confirmed:
+            return
         with suppress(OSError, LexentError):  # what stays now is removed by the next writer
+            artifact.sync_folder(self.path)  # a killed writer may have left a manifest that is not on the disk yet
             manifest = Manifest.read(self.path)
             named = {str(self.path / name) for name in manifest.files}
             kept = {part.name for part in manifest.segments}
