@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -25,7 +26,7 @@ import damage
 import living
 import small
 from lexent import artifact
-from lexent.errors import ArtifactError, LockedError, NotFoundError, WriteError
+from lexent.errors import ArtifactError, LexentError, LockedError, NotFoundError, WriteError
 from lexent.indexing.lock import writing
 from lexent.indexing.manifest import verify
 from lexent.types import Document
@@ -431,6 +432,46 @@ def test_documents_are_in_even_where_there_is_no_room_to_merge(tmp_path: Path, m
     index.add(small.documents(9)[8:])
     assert len(index.manifest.segments) < 8
     assert state(index) == Model.of(small.documents(9)).fresh(tmp_path / "fresh")
+
+
+# --- too few open files ---------------------------------------------------------------------------------------------
+
+
+def short_of_files(path: str, change: list[Any]) -> None:
+    """In a child process: opens and changes an index with more and more open files, until both work."""
+    left = 0
+    while True:
+        used = len(os.listdir("/proc/self/fd"))
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + left, limits[1]))
+        try:
+            with opened(Path(path)) as index:
+                index.search("king")
+                living.say("opened", left)
+                living.apply(index, change)
+            return
+        except LexentError as error:
+            said = (type(error).__name__, str(error))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        gc.collect()
+        living.say("refused", said)
+        if "the change is on the disk" in said[1]:
+            return
+        assert left < 500
+        left += 1
+
+
+@pytest.mark.parametrize("name", ["add", "compact"])
+def test_too_few_open_files_are_no_damage(server: living.Server, path: Path, tmp_path: Path, name: str) -> None:
+    with opened(path) as index:
+        model = Model.of([index.document(id) for id in living.ids(index)])
+    child = server.start("test_faults", "short_of_files", str(path), CHANGES[name])
+    assert child.end() == 0, child.log.read_text()
+    refusals = list(living.lines(child, "refused"))
+    assert {kind for kind, _ in refusals} == {"ResourceError", "WriteError"}
+    assert all("too many open files; raise the limit: ulimit -n" in said for _, said in refusals), refusals
+    settled(path, model.then(CHANGES[name]), tmp_path)
 
 
 # --- two writers -------------------------------------------------------------------------------------------------

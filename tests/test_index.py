@@ -346,7 +346,8 @@ def test_a_full_disk_leaves_the_old_index(path: Path, name: str) -> None:
 def test_a_closed_index_says_so(path: Path) -> None:
     index = Index.open(path, encoder=TinyEncoder(), lexicon=small.lexicon())
     index.close()
-    for use in (lambda: index.search("night"), lambda: index.document("d1")):
+    uses = [lambda: index.search("night"), lambda: index.search(""), lambda: index.document("d1")]
+    for use in [*uses, lambda: index.search_fused("night"), lambda: index.query("night")]:
         with pytest.raises(InputError, match=r"the index .* is closed; open it again: lexent\.open"):
             use()
 

@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from lexent.errors import ArtifactError, InputError, NotFoundError, SyncError, WriteError
+from lexent.errors import ArtifactError, InputError, NotFoundError, ResourceError, SyncError, WriteError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +47,14 @@ RESUMABLE = "what was indexed until a minute ago is kept; the same command goes 
 """What a KeyboardInterrupt says where an interrupted run can be resumed."""
 _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP)
 """What fsync of a folder gives on file systems that have none, such as some network and FUSE file systems."""
+SHORTAGES = {
+    errno.EMFILE: "this process has too many open files; raise the limit: ulimit -n 65536",
+    errno.ENFILE: "this machine has too many open files; close some programs, or raise the limit: sysctl fs.file-max",
+    errno.ENOMEM: "there is not enough memory; close some programs, or use a machine with more",
+    errno.EAGAIN: "the system is busy; try again",
+    errno.EINTR: "a signal interrupted it; try again",
+}
+"""What a shortage of the system is, and its remedy, by errno. The file that was asked for is not at fault."""
 _active: set[Path] = set()  # what this process is writing now, so that it is not taken for a leftover
 _INSIDE = re.compile(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)*", re.ASCII)
 """Names of files in an artefact: below its folder, and not hidden."""
@@ -95,13 +103,31 @@ def is_kind(path: Path, kind: ArtifactKind) -> bool:
     return found is not None and bool(found["kind"] == kind)
 
 
+def check_shortage(path: Path, error: BaseException) -> None:
+    """Raises a ResourceError where the system, and not `path`, is why it cannot be read."""
+    shortage = SHORTAGES.get(error.errno or 0) if isinstance(error, OSError) else None
+    if shortage:
+        raise ResourceError(f'cannot read "{path}": {shortage}') from error
+
+
+@contextmanager
+def shortages(path: Path) -> Iterator[None]:
+    """Turns what the system is short of while `path` is read into a ResourceError; other errors pass."""
+    try:
+        yield
+    except OSError as error:
+        check_shortage(path, error)
+        raise
+
+
 def read_bytes(path: Path, *, most: int = MAX_JSON_BYTES) -> bytes:
     """A regular file of at most so many bytes; an OSError where it is something else, which might never end."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-        data = file.read(most + 1)
+    with shortages(path):
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+            data = file.read(most + 1)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
     return data
@@ -117,7 +143,7 @@ def read_json(path: Path) -> Any:
 
 def file_hash(path: Path) -> str:
     """The sha256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
+    with shortages(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -341,6 +367,7 @@ def map_array(path: Path) -> NDArray[Any]:
     except FileNotFoundError:
         raise
     except Exception as error:  # a damaged header gives errors of many kinds, also of the tokenizer
+        check_shortage(path, error)
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ArtifactError(
             f'"{path.parent}" is damaged: {path.name} is not a readable array ({reason}); check it: lexent verify DIR'
@@ -395,6 +422,8 @@ def write_error(path: Path, code: int | None, detail: str) -> WriteError:
         )
     if code in (errno.EACCES, errno.EPERM):
         return WriteError(f'no permission to write "{target}" ({detail}); {other}')
+    if code in SHORTAGES:
+        return WriteError(f'cannot write "{target}"; what was there before is untouched; {SHORTAGES[code]}')
     if code == errno.EROFS:
         return WriteError(f'"{target}" is on a read-only disk ({detail}); {other}')
     return WriteError(f'cannot write "{target}" ({detail}); what was there before is untouched; {other}')
@@ -548,6 +577,8 @@ def sync_folder(folder: Path) -> None:
         handle = os.open(folder, os.O_RDONLY)
     except FileNotFoundError:  # removed by another process: the commit finds that out
         return
+    except OSError as error:
+        raise _unconfirmed(folder, error) from error
     try:
         fsync(handle, folder, ignored=_NO_FOLDER_SYNC)
     finally:
@@ -564,7 +595,11 @@ def fsync(handle: int, path: Path, *, ignored: Collection[int] = ()) -> None:
     except OSError as error:
         if error.errno in ignored:
             return
-        raise SyncError(
-            f'the disk did not confirm what was written to "{_target_of(path)}" (fsync: {error}); the change is not '
-            "acknowledged and may be lost at a power failure; check the disk and its space, then make the change again"
-        ) from error
+        raise _unconfirmed(path, error) from error
+
+
+def _unconfirmed(path: Path, error: OSError) -> SyncError:
+    return SyncError(
+        f'the disk did not confirm what was written to "{_target_of(path)}" (fsync: {error}); the change is not '
+        "acknowledged and may be lost at a power failure; check the disk and its space, then make the change again"
+    )

@@ -74,6 +74,13 @@ class EndpointError(LexentError):
     http_status = 502
 
 
+class ResourceError(LexentError):
+    """The system has no more open files or memory to give for now; what lies on the disk is whole."""
+
+    exit_code = 10
+    http_status = 503
+
+
 class LexentWarning(UserWarning):
     """Something the caller should know; the command line shows it as a note."""
 

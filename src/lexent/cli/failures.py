@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from lexent.artifact import SHORTAGES
 from lexent.errors import LexentError, LexentWarning, MissingExtraError, WriteError
 from lexent.extras import OF_TRAIN
 from lexent.terminal import visible
@@ -148,6 +149,8 @@ def _disk(error: OSError) -> str:
         return f"no space left while writing {where}; free some, or name another folder (--out, LEXENT_CACHE, TMPDIR)"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"no permission for {where} ({error.strerror}); change its permissions or name another place"
+    if error.errno in SHORTAGES:
+        return f"{where} cannot be used: {SHORTAGES[error.errno]}"
     return f"{where}: {error.strerror}; check the path and the disk"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -203,6 +204,10 @@ class Documents(FieldReader):
         """The file, for SQLite."""
         return self._texts.uri
 
+    def check_open(self) -> None:
+        """Refuses to go on once the store is closed."""
+        self._texts.check_open()
+
     def close(self) -> None:
         """Close the connections."""
         self._recent.clear()
@@ -276,5 +281,14 @@ def _disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        raise write_error(path, _ERRNO.get(code), str(error)) from error
+        raise write_error(path, _errno(path, getattr(error, "sqlite_errorcode", 0) & 0xFF), str(error)) from error
+
+
+def _errno(path: Path, code: int) -> int | None:
+    """The errno of an error of SQLite, which does not say why it could not open a file."""
+    if code == sqlite3.SQLITE_CANTOPEN:
+        try:
+            os.close(os.open(path.parent, os.O_RDONLY))
+        except OSError as error:
+            return error.errno
+    return _ERRNO.get(code)

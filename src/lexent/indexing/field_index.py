@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent import artifact
 from lexent.bounded_cache import BoundedCache
 from lexent.errors import ArtifactError, InputError
 from lexent.indexing.filters import KINDS, FieldKind, Filter, Match, Node, Span, Stored, mask, stored
@@ -213,10 +214,9 @@ class StoreConnection:
         try:
             yield
         except UNREADABLE as error:
-            folder = self._path.parent
-            folder = folder.parent.parent if folder.parent.name == "segments" else folder
-            if self._closed:
-                raise InputError(f'the index "{folder}" is closed; open it again: lexent.open("{folder}")') from error
+            self.check_open()
+            self._check_shortage()
+            folder = self._folder
             if self._path.exists() and not os.access(self._path, os.R_OK):
                 raise ArtifactError(
                     f'no permission to read "{self._path}"; allow it: chmod u+r {self._path}'
@@ -225,6 +225,24 @@ class StoreConnection:
                 f'"{folder}" is damaged: {self._path.name} cannot be read ({error}); '
                 f"build the index again: lexent index CORPUS --out {folder} --overwrite"
             ) from error
+
+    def check_open(self) -> None:
+        """An InputError once the connection is closed."""
+        if self._closed:
+            raise InputError(f'the index "{self._folder}" is closed; open it again: lexent.open("{self._folder}")')
+
+    def _check_shortage(self) -> None:
+        """A ResourceError where the file cannot be opened for want of one; SQLite does not say why it could not."""
+        try:
+            self._path.open("rb").close()
+        except OSError as error:
+            artifact.check_shortage(self._path, error)
+
+    @property
+    def _folder(self) -> Path:
+        """The folder of the index."""
+        folder = self._path.parent
+        return folder.parent.parent if folder.parent.name == "segments" else folder
 
     def close(self) -> None:
         """Closes the connection."""

@@ -101,7 +101,7 @@ class IndexReader:
         path = self.path / SEGMENTS / self.manifest.segments[place].name / concept_words.FILE
         if not path.exists():  # of an older version
             return ConceptWords.empty(size)
-        found = ConceptWords.from_bytes(path.read_bytes(), size=size)
+        found = ConceptWords.from_bytes(artifact.read_bytes(path), size=size)
         if kept is None:
             return found
         store, present = self.document_stores[place], set[str]()
@@ -113,7 +113,7 @@ class IndexReader:
     def names(self) -> CollectionNames | None:
         """The names that the collection gives to concepts; None where an older version wrote the index."""
         name = self.manifest.names
-        return None if name is None else CollectionNames.from_bytes((self.path / name).read_bytes())
+        return None if name is None else CollectionNames.from_bytes(artifact.read_bytes(self.path / name))
 
     @property
     def size(self) -> int:
@@ -127,6 +127,11 @@ class IndexReader:
 
     def __len__(self) -> int:
         return self.manifest.counts.documents
+
+    def check_open(self) -> None:
+        """Refuses to go on once the index is closed."""
+        for store in self.document_stores:
+            store.check_open()
 
     def close(self) -> None:
         """Closes the document stores."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent import artifact
-from lexent.errors import ArtifactError, FieldWarning, LexentError, LockedError, SyncError, WriteError
+from lexent.errors import ArtifactError, FieldWarning, LexentError, LockedError, ResourceError, SyncError, WriteError
 from lexent.indexing.codes import Codes
 from lexent.indexing.document_store import DocumentWriter
 from lexent.indexing.field_kinds import FieldKinds
@@ -285,7 +285,10 @@ class Writer:
         try:
             while (due := due_for_merging(self.reader.manifest.segments)) is not None:
                 self._merge(*due)
-        except WriteError:  # no space for that: what was committed stands, and the next change tries again
+        except (
+            WriteError,
+            ResourceError,
+        ):  # no space or open files for that: what was committed stands, the next change tries again
             self._clean()
 
     # --- how ---------------------------------------------------------------------------------------------------

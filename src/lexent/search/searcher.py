@@ -314,6 +314,7 @@ class Searcher:
         learning: Learning | None = None,
     ) -> Prepared:
         """Queries with their final weights, and the documents that they may find."""
+        self.reader.check_open()
         steer = steering.checked(steer)
         plain: Query | None = None
         if steer and len(queries) == 1:  # what steering moves: idf of a subset is all that a filter changes of weights
