@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import random
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ from lexent.engine import Index
 from lexent.errors import InputError, MismatchError, NotFoundError
 from lexent.indexing import writer
 from lexent.indexing.manifest import DeletedPart, SegmentPart
+from lexent.indexing.reader import IndexReader
+from lexent.lexicon import user_labels
 from lexent.types import Document
 from living import Model, opened, state
 
@@ -605,3 +609,53 @@ def test_files_dicts_and_strings_can_be_added(tmp_path: Path) -> None:
     assert index.add([{"id": "from-dict", "text": "rye bread dough", "year": 2020}]) == 1
     assert index.add([]) == 0
     assert {hit.id for hit in index.search("rye", k=2)} == {"from-file", "from-dict"}
+
+
+def test_a_slow_refresh_does_not_go_back_a_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, other = small.build(tmp_path / "a"), opened(tmp_path / "a")
+    other.delete(["d1"])
+    real, waiting, go_on = IndexReader.open, threading.Event(), threading.Event()
+
+    def slow(path: Path) -> IndexReader:
+        found = real(path)
+        if threading.current_thread() is thread:
+            waiting.set()
+            go_on.wait(5)
+        return found
+
+    monkeypatch.setattr(IndexReader, "open", staticmethod(slow))
+    thread = threading.Thread(target=index.refresh)
+    thread.start()
+    assert waiting.wait(5)
+    other.delete(["d2"])
+    second = threading.Thread(target=index.refresh)
+    second.start()
+    second.join(0.2)  # where it does not wait for the slow one, it is done by now
+    go_on.set()
+    thread.join()
+    second.join()
+    assert index.manifest == other.manifest
+
+
+def name_some(path: str, concepts: list[int]) -> None:
+    """In a child process: gives names, with a break between reading the others and writing."""
+    real = user_labels.write
+
+    def slow(*given: Any) -> None:
+        time.sleep(0.05)
+        real(*given)
+
+    user_labels.write = slow
+    index = opened(Path(path))
+    for concept in concepts:
+        index.rename(concept, f"own name of {concept}")
+
+
+def test_names_that_two_processes_give_are_all_kept(tmp_path: Path) -> None:
+    server = living.shared_server(tmp_path)
+    small.build(tmp_path / "a").close()
+    children = [server.start("test_live", "name_some", str(tmp_path / "a"), given) for given in ([1, 2, 3], [5, 6, 7])]
+    for child in children:
+        assert child.end() == 0, child.log.read_text()
+    labels = json.loads((tmp_path / "a" / "labels.json").read_text())["labels"]
+    assert labels == {str(concept): f"own name of {concept}" for concept in (1, 2, 3, 5, 6, 7)}

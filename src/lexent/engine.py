@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexent import arguments, recipes
-from lexent.errors import InputError
+from lexent.errors import InputError, ResourceError
 from lexent.explain.explainer import EXPLAINER
 from lexent.explain.ranking import RankExplanation, why
 from lexent.indexing import acceptance, builder
@@ -59,6 +60,7 @@ class Index:
         self.path = arguments.path("path", path, allowed="the folder of an index: a string or a pathlib.Path")
         settings = {} if retune is None else retune
         self._settings = dict(arguments.mapping("retune", settings, allowed='settings, such as {"k1": 3, "b": 0.4}'))
+        self._refreshing = threading.Lock()
         reader = IndexReader.open(self.path)
         self._models = IndexModels(
             self.path, reader.manifest, encoder, lexicon, trust_encoder=arguments.flag("trust_encoder", trust_encoder)
@@ -321,13 +323,14 @@ class Index:
 
     def refresh(self) -> bool:
         """Shows what was changed since this was opened; says whether anything was."""
-        if Manifest.read(self.path) == self.manifest:
-            return False
-        reader = IndexReader.open(self.path)
-        self._models.check(reader.manifest)
-        self._models = self._models.of_generation(reader.manifest)
-        self.searcher = Searcher(reader, self._models, explainer=EXPLAINER, settings=self._settings)
-        return True
+        with self._refreshing:  # a slow thread must not put an older generation in the place of a newer one
+            if Manifest.read(self.path) == self.manifest:
+                return False
+            reader = IndexReader.open(self.path)
+            self._models.check(reader.manifest)
+            self._models = self._models.of_generation(reader.manifest)
+            self.searcher = Searcher(reader, self._models, explainer=EXPLAINER, settings=self._settings)
+            return True
 
     def close(self) -> None:
         """Close the files of the index."""
@@ -384,7 +387,7 @@ class Index:
                 writer.tidy()
             else:
                 segment.discard()
-        self.refresh()
+        self._show_change()
         return count
 
     def upsert(self, source: Source, *, memory: int | None = None, progress: Report = None) -> int:
@@ -420,8 +423,17 @@ class Index:
             if count:
                 writer.delete(passages)
                 writer.tidy()
-        self.refresh()
+        self._show_change()
         return count
+
+    def _show_change(self) -> None:
+        """Shows what this process has just changed."""
+        try:
+            self.refresh()
+        except ResourceError as error:
+            raise ResourceError(
+                f"the change is on the disk, but it cannot be shown here: {error}; then call index.refresh()"
+            ) from error
 
     def _writer(self, memory: int | None = None) -> Writer:
         return Writer(self.path, memory=arguments.whole_or_none("memory", memory, least=1), wait=self.wait)
@@ -435,7 +447,7 @@ class Index:
                 writer.compact(progress=count)
             if writer.reader.manifest != before or before.names is None:
                 writer.name_concepts(self._models.unnamed_lexicon)
-        self.refresh()
+        self._show_change()
 
     def name_concepts(self) -> int:
         """Names the concepts anew from the words of the documents as they are now; gives how many names changed.
@@ -447,7 +459,7 @@ class Index:
         with self._writer() as writer:
             self._models.check(writer.reader.manifest)
             writer.name_concepts(self._models.unnamed_lexicon)
-        self.refresh()
+        self._show_change()
         return sum(old != new.label for old, new in zip(before, self.lexicon.concepts, strict=True))
 
     def retune(self, **settings: Any) -> None:
@@ -459,7 +471,7 @@ class Index:
             recipe = recipes.retuned(writer.recipe, settings)
             if recipe != writer.recipe:
                 writer.retune(recipe)
-        self.refresh()
+        self._show_change()
 
     def rename(self, concept: str | int, label: str | None) -> None:
         """Gives a concept a name of your own, for everyone who opens this index; None gives it back its own."""

@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from lexent import artifact
 from lexent.errors import MismatchError, NotFoundError
+from lexent.indexing.lock import writing
 from lexent.indexing.manifest import EncoderPart, LexiconPart, Manifest
 from lexent.lexicon import user_labels
 from lexent.lexicon.collection_names import CollectionNames
@@ -99,7 +101,7 @@ class IndexModels:
         self._collection_named = self._lexicon
         if self.manifest.names is not None:
             with suppress(FileNotFoundError):  # replaced by a newer generation meanwhile
-                held = CollectionNames.from_bytes((self.path / self.manifest.names).read_bytes())
+                held = CollectionNames.from_bytes(artifact.read_bytes(self.path / self.manifest.names))
                 self._collection_named = held.applied(self._lexicon)
         names = user_labels.read(self.path, self._lexicon)
         self._named = user_labels.applied(self._collection_named, names)
@@ -108,13 +110,15 @@ class IndexModels:
     def rename(self, concept: int, label: str | None) -> None:
         """Gives a concept the user's name, kept beside the index; None gives it back its own."""
         with self._loading:
-            now, loaded = self.lexicon, self._lexicon
-            assert loaded is not None
-            names = user_labels.read(self.path, loaded)
-            names.pop(concept, None)
-            if label is not None:
-                names[concept] = user_labels.checked(label, concept, now)
-            user_labels.write(self.path, loaded, names)
+            loaded = self.unnamed_lexicon
+            with writing(self.path, wait=user_labels.LOCK_SECONDS, file=user_labels.LOCK):
+                names = user_labels.read(self.path, loaded)  # again: other processes give names, too
+                if label is not None:
+                    now = user_labels.applied(self._collection_named, names)
+                    names[concept] = user_labels.checked(label, concept, now)
+                else:
+                    names.pop(concept, None)
+                user_labels.write(self.path, loaded, names)
             self._named = user_labels.applied(self._collection_named, names)
             self.renamings += 1
 

@@ -22,12 +22,14 @@ POLL_SECONDS = 0.05
 
 
 @contextmanager
-def writing(folder: Path, *, wait: float = 0.0) -> Iterator[Callable[[], bool]]:
+def writing(folder: Path, *, wait: float = 0.0, file: str = FILE) -> Iterator[Callable[[], bool]]:
     """Holds the lock of an index; a LockedError names the holder where there is another after `wait` seconds.
+
+    file: the lock; that of the documents where none is named.
 
     Gives a function that says whether the index is still the one that was locked, and not one built in its place.
     """
-    path = folder / FILE
+    path = folder / file
     handle = _taken(path, wait=wait)
     try:
         who = {

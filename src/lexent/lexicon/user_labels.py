@@ -11,6 +11,10 @@ from lexent.errors import ArtifactError, InputError
 from lexent.lexicon.lexicon import Lexicon
 
 FILE = "labels.json"
+LOCK = "labels.lock"
+"""The file that is locked while names change; documents can be added meanwhile."""
+LOCK_SECONDS = 10.0
+"""For how long a change of a name waits for another one."""
 SOURCE = "user"
 """What such a concept gives as the source of its label."""
 MAX_NAME_CHARS = 100
