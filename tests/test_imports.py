@@ -13,7 +13,7 @@ import lexent
 SOURCE = Path(lexent.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "forks"),
     ("arguments", "terminal"),
     ("artifact", "bounded_cache", "cpu", "cpu_features", "extras", "jit", "nan_safe", "progress", "types"),
     ("compiled", "function_words", "recipes"),

@@ -20,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
+from lexent import forks
 from lexent.errors import ArtifactError, InputError, NotFoundError, ResourceError, SyncError, WriteError
 
 if TYPE_CHECKING:
@@ -70,6 +71,14 @@ def lexent_version() -> str:
     except metadata.PackageNotFoundError:
         return "unknown"
 
+
+def _after_fork() -> None:
+    """Makes a lock that no thread of the parent holds."""
+    global _parsing
+    _parsing = threading.Lock()
+
+
+forks.call(_after_fork)
 
 # --- reading -----------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from lexent import forks
+
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
@@ -18,6 +20,11 @@ class BoundedCache(Generic[Key, Value]):
         self._size = size
         self._values: OrderedDict[Key, Value] = OrderedDict()
         self._clears = 0
+        self.after_fork()
+        forks.renew(self)
+
+    def after_fork(self) -> None:
+        """Makes a lock that no thread of the parent holds."""
         self._lock = threading.RLock()
 
     def __len__(self) -> int:

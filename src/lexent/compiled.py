@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Literal, cast, get_args
 
-from lexent import arguments
+from lexent import arguments, forks
 from lexent.extras import is_installed
 
 Mode = Literal["auto", "compiled", "numpy"]
@@ -76,6 +76,11 @@ class KernelGroup:
         self._exercise, self._entries = exercise, entries
         self._ready, self._requested, self._spent_s = False, False, 0.0
         self._looked_for = False
+        forks.renew(self)
+
+    def after_fork(self) -> None:
+        """The thread that made kernels ready is not here: they are requested again when they are needed."""
+        self._requested = self._ready
 
     def use(self, seconds: float) -> bool:
         """Whether a step takes the kernels. seconds: what it would take NumPy, roughly."""
@@ -124,6 +129,11 @@ class _Background:
     """One thread that makes groups ready, one after the other: a child process compiles, the thread loads."""
 
     def __init__(self) -> None:
+        self.after_fork()
+        forks.renew(self)
+
+    def after_fork(self) -> None:
+        """Begins without a thread."""
         self._waiting: queue.SimpleQueue[KernelGroup | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None

@@ -9,7 +9,7 @@ from functools import cache
 from threading import Lock
 from typing import NamedTuple
 
-from lexent import arguments
+from lexent import arguments, forks
 
 VARIABLE = "LEXENT_THREADS"
 """The environment variable that limits threads; NUMBA_NUM_THREADS counts where it is not set."""
@@ -57,6 +57,19 @@ def one_blas_thread() -> Iterator[None]:
             _limited.pop()
             if len(_limited) == 1:
                 library.set(_limited.pop())
+
+
+def _after_fork() -> None:
+    """No thread of the parent multiplies in a child: its limit ends."""
+    global _limiting
+    _limiting = Lock()
+    library = _openblas() if _limited else None
+    if library is not None:
+        library.set(_limited[0])
+    _limited.clear()
+
+
+forks.call(_after_fork)
 
 
 class _OpenBLAS(NamedTuple):

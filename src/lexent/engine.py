@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexent import arguments, recipes
+from lexent import arguments, forks, recipes
 from lexent.errors import InputError, ResourceError
 from lexent.explain.explainer import EXPLAINER
 from lexent.explain.ranking import RankExplanation, why
@@ -60,7 +60,8 @@ class Index:
         self.path = arguments.path("path", path, allowed="the folder of an index: a string or a pathlib.Path")
         settings = {} if retune is None else retune
         self._settings = dict(arguments.mapping("retune", settings, allowed='settings, such as {"k1": 3, "b": 0.4}'))
-        self._refreshing = threading.Lock()
+        self.after_fork()
+        forks.renew(self)
         reader = IndexReader.open(self.path)
         self._models = IndexModels(
             self.path, reader.manifest, encoder, lexicon, trust_encoder=arguments.flag("trust_encoder", trust_encoder)
@@ -129,6 +130,10 @@ class Index:
         give here must be on this machine, as plain settings and safetensors.
         """
         return Index(path, encoder=encoder, lexicon=lexicon, retune=retune, wait=wait, trust_encoder=trust_encoder)
+
+    def after_fork(self) -> None:
+        """Makes a lock that no thread of the parent holds."""
+        self._refreshing = threading.Lock()
 
     # --- read --------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent import artifact
+from lexent import artifact, forks
 from lexent.bounded_cache import BoundedCache
 from lexent.errors import ArtifactError, InputError
 from lexent.indexing.filters import KINDS, FieldKind, Filter, Match, Node, Span, Stored, mask, stored
@@ -138,6 +138,10 @@ def _rows(field: int, lists: Mapping[Stored, array[int]]) -> Iterator[tuple[int,
                 yield field, value, first, part.tobytes()
 
 
+_inherited: list[sqlite3.Connection] = []
+"""Connections of the parent process, which are never closed here."""
+
+
 class StepLimit:
     """Ends queries of a connection to a file that somebody else may have made. A context for each query."""
 
@@ -183,10 +187,21 @@ class StoreConnection:
         """The file, for SQLite. Immutable, as it never changes: no lock files are needed, also on a read-only disk."""
         self.lock = threading.RLock()
         self._closed = False
+        self._connect()
+        forks.wait_for(self)
+        forks.renew(self)
+
+    def _connect(self) -> None:
         with self.damage():
             self._connection = sqlite3.connect(self.uri, uri=True, check_same_thread=False)
-            self.size = path.stat().st_size
+            self.size = self._path.stat().st_size
             self._steps = StepLimit(self._connection, self.size)
+
+    def after_fork(self) -> None:
+        """Opens a connection of its own: SQLite allows none to be used, or closed, in a child."""
+        _inherited.append(self._connection)
+        if not self._closed:
+            self._connect()
 
     def read(self, query: str, *values: Stored) -> list[tuple[Any, ...]]:
         """The rows of a query, which together cannot have more bytes than the file."""

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from lexent import artifact
+from lexent import artifact, forks
 from lexent.errors import MismatchError, NotFoundError
 from lexent.indexing.lock import writing
 from lexent.indexing.manifest import EncoderPart, LexiconPart, Manifest
@@ -48,12 +48,17 @@ class IndexModels:
         self._named: Lexicon | None = None
         self.renamings = 0
         """Counts the times that names of concepts changed."""
-        self._loading = threading.RLock()
+        self.after_fork()
+        forks.renew(self)
         # What is already at hand is checked now; what must be loaded, when it is first needed.
         if encoder is not None and not isinstance(encoder, str | Path):
             _ = self.encoder
         if lexicon is not None and not isinstance(lexicon, str | Path):
             _ = self.lexicon
+
+    def after_fork(self) -> None:
+        """Makes a lock that no thread of the parent holds."""
+        self._loading = threading.RLock()
 
     @property
     def encoder(self) -> Encoder:

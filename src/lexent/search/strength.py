@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lexent import forks
 from lexent.search.query import Query
 from lexent.types import SparseVectors
 
@@ -36,6 +37,11 @@ class StrengthScale:
         self._scorer = scorer
         self._maxsim = maxsim
         self._ends: tuple[float, float] | None = None
+        self.after_fork()
+        forks.renew(self)
+
+    def after_fork(self) -> None:
+        """Makes a lock that no thread of the parent holds."""
         self._making = threading.Lock()
 
     def of(self, query: Query, score: float) -> float:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from lexent import forks
 from lexent.server import turns
 
 T = TypeVar("T")
@@ -39,10 +40,19 @@ class MicroBatcher:
     """One worker thread with three queues: urgent jobs (queries), normal ones, low-priority ones (documents)."""
 
     def __init__(self) -> None:
-        self._queues: tuple[deque[Job], ...] = (deque(), deque(), deque())  # urgent, normal, low priority
-        self._wake = threading.Condition()
         self._open = True
         self._local = threading.local()
+        self._start()
+        forks.renew(self)
+
+    def after_fork(self) -> None:
+        """Starts a thread of its own; jobs of the parent stay with the parent."""
+        if self._open:
+            self._start()
+
+    def _start(self) -> None:
+        self._queues: tuple[deque[Job], ...] = (deque(), deque(), deque())  # urgent, normal, low priority
+        self._wake = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="lexent-micro-batching", daemon=True)
         self._thread.start()
 

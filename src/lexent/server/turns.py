@@ -10,9 +10,20 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lexent import forks
+
 AT_ONCE = 1
 _free = threading.Semaphore(AT_ONCE)
 _local = threading.local()
+
+
+def _after_fork() -> None:
+    """No thread of the parent has a turn in a child."""
+    global _free
+    _free = threading.Semaphore(AT_ONCE)
+
+
+forks.call(_after_fork)
 
 
 @contextmanager

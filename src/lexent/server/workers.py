@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from lexent import forks
 from lexent.server import problems
 
 T = TypeVar("T")
@@ -17,8 +18,14 @@ class Workers:
     """Runs functions in threads. A slot stays taken until its function ends, even when the request has timed out."""
 
     def __init__(self, *, threads: int, most: int, seconds: float | None, name: str = "lexent") -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._threads, self._name = threads, name
         self._most, self._seconds = most, seconds
+        self.after_fork()
+        forks.renew(self)
+
+    def after_fork(self) -> None:
+        """Begins with a pool of its own, which does nothing yet."""
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)
         self._lock = threading.Lock()
         self.busy = 0
         """Functions that run or are queued."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+from lexent import forks
 from lexent.function_words import FUNCTION_WORDS
 
 MAX_WORD_CHARS = 96
@@ -61,6 +62,11 @@ class WordSplitter:
     def __init__(self, language: str) -> None:
         self.language = language
         self._remembered: dict[str, tuple[tuple[str, int, int], ...]] = {}
+        self.after_fork()
+        forks.renew(self)
+
+    def after_fork(self) -> None:
+        """Makes a lock that no thread of the parent holds."""
         self._stemming = threading.Lock()  # a stemmer has a state
 
     def occurrences(self, text: str) -> Iterator[Occurrence]:
