@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,11 @@ import pytest
 
 import living
 import small
+from faulty import Disk
 from lexent import artifact
-from lexent.errors import SyncError
+from lexent.errors import LexentError, SyncError
 from lexent.indexing.manifest import verify
+from lexent.lexicon import user_labels
 from living import opened, state
 from test_faults import CHANGES
 
@@ -100,3 +104,75 @@ def applied(index: Any, change: list[Any]) -> None:
         index.rename(change[1], "a name of its own")
     else:
         living.apply(index, change)
+
+
+# --- every system call -------------------------------------------------------------------------------------------
+
+RENAME: list[Any] = ["rename", 3]
+BUILD: list[Any] = ["build", None]
+ALL = {**CHANGES, "rename": RENAME, "build": BUILD}
+
+
+def seen(path: Path) -> dict[str, Any]:
+    """All that an index holds, with the name that a user gave."""
+    with opened(path) as index:
+        concept = index.lexicon.concepts[3]
+        return {**state(index), "name": concept.label if concept.source == user_labels.SOURCE else None}
+
+
+def make(path: Path, change: list[Any]) -> None:
+    """Makes a change to the index at a path, as a process does that was just started."""
+    if change == BUILD:
+        small.build(path, small.documents(7), overwrite=True).close()
+        return
+    with opened(path) as index:
+        applied(index, change)
+
+
+def fail_each(whole: Path, folder: Path, change: list[Any], choose: Callable[[int], list[int]]) -> None:
+    """Lets one system call after the other fail; the index holds what was acknowledged, and a retry works."""
+    shutil.copytree(whole, folder / "a")
+    before = seen(folder / "a")
+    with Disk(folder / "a" if change != BUILD else folder).used() as disk:
+        make(folder / "a", change)
+    after = seen(folder / "a")
+    assert len(disk.calls) > 3
+    shutil.rmtree(folder / "a")
+    for number in choose(len(disk.calls)):
+        for turn in range(3):
+            path = folder / f"step-{number}-{turn}" / "a"
+            shutil.copytree(whole, path)
+            faulty = Disk(path if change != BUILD else path.parent, fail=number, turn=turn)
+            error: LexentError | None = None
+            with faulty.used():
+                try:
+                    make(path, change)
+                except LexentError as found:
+                    error = found
+            assert faulty.failed
+            context = (number, turn, faulty.calls[number], error)
+            verify(path)
+            found = seen(path)
+            assert found in (before, after), context
+            assert error is not None or found == after, context
+            if found == before:
+                make(path, change)
+            assert seen(path) == after, context
+            with opened(path) as index:
+                index.delete([], missing=True)  # a writer that changes nothing still cleans up
+                assert living.files(path) - {"labels.json", "labels.lock"} == living.named(index), context
+            shutil.rmtree(path.parent)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_some_system_calls_that_fail(whole: Path, tmp_path: Path, name: str) -> None:
+    def some(total: int) -> list[int]:
+        return sorted(random.Random(name).sample(range(total), 2))
+
+    fail_each(whole, tmp_path, ALL[name], some)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+def test_every_system_call_that_fails(whole: Path, tmp_path: Path, name: str) -> None:
+    fail_each(whole, tmp_path, ALL[name], lambda total: list(range(total)))

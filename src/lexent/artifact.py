@@ -120,18 +120,22 @@ def check_shortage(path: Path, error: BaseException) -> None:
 
 
 @contextmanager
-def shortages(path: Path) -> Iterator[None]:
-    """Turns what the system is short of while `path` is read into a ResourceError; other errors pass."""
+def read_errors(path: Path) -> Iterator[None]:
+    """Turns a shortage of the system and an error of the disk while `path` is read into a LexentError."""
     try:
         yield
     except OSError as error:
         check_shortage(path, error)
+        if error.errno == errno.EIO:
+            raise ArtifactError(
+                f'the disk cannot read "{path}" ({error}); check the disk: lexent verify DIR'
+            ) from error
         raise
 
 
 def read_bytes(path: Path, *, most: int = MAX_JSON_BYTES) -> bytes:
     """A regular file of at most so many bytes; an OSError where it is something else, which might never end."""
-    with shortages(path):
+    with read_errors(path):
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with open(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -152,7 +156,7 @@ def read_json(path: Path) -> Any:
 
 def file_hash(path: Path) -> str:
     """The sha256 of a file, in hexadecimal."""
-    with shortages(path), path.open("rb") as file:
+    with read_errors(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -508,7 +512,8 @@ def _in_hand(folder: Path) -> Iterator[None]:
     """Locks a folder, if it is there, as long as this process works on it: the lock ends with the process."""
     with ExitStack() as stack:
         if os.name != "nt" and folder.is_dir():
-            handle = os.open(folder, os.O_RDONLY)
+            with disk_errors(folder):
+                handle = os.open(folder, os.O_RDONLY)
             stack.callback(os.close, handle)
             with suppress(OSError):  # a file system without locks
                 _lock(handle)
