@@ -494,7 +494,7 @@ def live(part: SegmentPart) -> int:
 
 def shrunk(part: SegmentPart, chance: random.Random) -> SegmentPart:
     gone = part.documents - live(part) + chance.randrange(live(part) + 1)
-    deleted = DeletedPart(documents=gone, passages=gone, length_units=0, mask="m", df="d")
+    deleted = DeletedPart(documents=gone, passages=gone, length_units=0, mask="deleted-1.npy", df="deleted-1-df.npy")
     return part.model_copy(update={"deleted": deleted})
 
 
