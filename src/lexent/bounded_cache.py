@@ -20,12 +20,8 @@ class BoundedCache(Generic[Key, Value]):
         self._size = size
         self._values: OrderedDict[Key, Value] = OrderedDict()
         self._clears = 0
-        self.after_fork()
-        forks.renew(self)
-
-    def after_fork(self) -> None:
-        """Makes a lock that no thread of the parent holds."""
         self._lock = threading.RLock()
+        forks.renew_lock(self, "_lock")
 
     def __len__(self) -> int:
         return len(self._values)

@@ -60,8 +60,8 @@ class Index:
         self.path = arguments.path("path", path, allowed="the folder of an index: a string or a pathlib.Path")
         settings = {} if retune is None else retune
         self._settings = dict(arguments.mapping("retune", settings, allowed='settings, such as {"k1": 3, "b": 0.4}'))
-        self.after_fork()
-        forks.renew(self)
+        self._refreshing = threading.RLock()
+        forks.renew_lock(self, "_refreshing")
         reader = IndexReader.open(self.path)
         self._models = IndexModels(
             self.path, reader.manifest, encoder, lexicon, trust_encoder=arguments.flag("trust_encoder", trust_encoder)
@@ -130,10 +130,6 @@ class Index:
         give here must be on this machine, as plain settings and safetensors.
         """
         return Index(path, encoder=encoder, lexicon=lexicon, retune=retune, wait=wait, trust_encoder=trust_encoder)
-
-    def after_fork(self) -> None:
-        """Makes a lock that no thread of the parent holds."""
-        self._refreshing = threading.Lock()
 
     # --- read --------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Protocol
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 
 class Renewable(Protocol):
@@ -30,6 +30,7 @@ class Awaited(Protocol):
 
 
 _renewables: WeakSet[Any] = WeakSet()
+_locks: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 _awaited: WeakSet[Any] = WeakSet()
 _functions: list[Callable[[], None]] = []
 _forking = threading.RLock()
@@ -39,6 +40,11 @@ _taken: list[Any] = []
 def renew(owner: Renewable) -> None:
     """Let each child call `after_fork` of the owner, as long as the owner lives."""
     _renewables.add(owner)
+
+
+def renew_lock(owner: object, name: str) -> None:
+    """Give each child a fresh lock, an RLock, for the attribute of that name, as long as the owner lives."""
+    _locks[owner] = name
 
 
 def call(function: Callable[[], None]) -> None:
@@ -75,6 +81,8 @@ def _in_child() -> None:
         torch.set_num_threads(1)  # the threads of the parent are not here, and torch would wait for them
     for function in _functions:
         function()
+    for owner, name in list(_locks.items()):
+        setattr(owner, name, threading.RLock())
     for owner in list(_renewables):
         owner.after_fork()
 

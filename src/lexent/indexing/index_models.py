@@ -48,17 +48,13 @@ class IndexModels:
         self._named: Lexicon | None = None
         self.renamings = 0
         """Counts the times that names of concepts changed."""
-        self.after_fork()
-        forks.renew(self)
+        self._loading = threading.RLock()
+        forks.renew_lock(self, "_loading")
         # What is already at hand is checked now; what must be loaded, when it is first needed.
         if encoder is not None and not isinstance(encoder, str | Path):
             _ = self.encoder
         if lexicon is not None and not isinstance(lexicon, str | Path):
             _ = self.lexicon
-
-    def after_fork(self) -> None:
-        """Makes a lock that no thread of the parent holds."""
-        self._loading = threading.RLock()
 
     @property
     def encoder(self) -> Encoder:

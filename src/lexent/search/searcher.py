@@ -140,8 +140,8 @@ class Searcher:
         self.repacked_lists = lists
         """The posting lists that are searched in place of the index's own, where its recipe needs other ones."""
         segments, tombstones = (lists or reader).segments, (lists or reader).tombstones
-        self.after_fork()
-        forks.renew(self)
+        self._making = threading.RLock()
+        forks.renew_lock(self, "_making")
         self._coded_queries: BoundedCache[str, CodedQuery] = BoundedCache(MAX_CACHED_QUERIES)
         self._coded_documents: BoundedCache[int, CodedText] = BoundedCache(MAX_CACHED_DOCUMENTS)
         self._groups: BoundedCache[tuple[str, int], QueryGroups] = BoundedCache(MAX_CACHED_QUERIES)
@@ -154,10 +154,6 @@ class Searcher:
         if self.recipe.match == "maxsim":
             self.maxsim = MaxSimScorer.of_forward_index(self.document_scorer, reader.forward)
         self._strengths = StrengthScale(self.document_scorer, self.maxsim)
-
-    def after_fork(self) -> None:
-        """Makes a lock that no thread of the parent holds."""
-        self._making = threading.Lock()
 
     @property
     def encoder(self) -> Encoder:

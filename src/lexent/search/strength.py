@@ -37,12 +37,8 @@ class StrengthScale:
         self._scorer = scorer
         self._maxsim = maxsim
         self._ends: tuple[float, float] | None = None
-        self.after_fork()
-        forks.renew(self)
-
-    def after_fork(self) -> None:
-        """Makes a lock that no thread of the parent holds."""
-        self._making = threading.Lock()
+        self._making = threading.RLock()
+        forks.renew_lock(self, "_making")
 
     def of(self, query: Query, score: float) -> float:
         """The strength of a score of a query."""

@@ -62,12 +62,8 @@ class WordSplitter:
     def __init__(self, language: str) -> None:
         self.language = language
         self._remembered: dict[str, tuple[tuple[str, int, int], ...]] = {}
-        self.after_fork()
-        forks.renew(self)
-
-    def after_fork(self) -> None:
-        """Makes a lock that no thread of the parent holds."""
-        self._stemming = threading.Lock()  # a stemmer has a state
+        self._stemming = threading.RLock()  # a stemmer has a state
+        forks.renew_lock(self, "_stemming")
 
     def occurrences(self, text: str) -> Iterator[Occurrence]:
         """The words of a text with their places: an identifier first, and then its parts."""
