@@ -12,7 +12,6 @@ import re
 import secrets
 import shutil
 import stat
-import threading
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,7 +19,6 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from lexent import forks
 from lexent.errors import ArtifactError, InputError, NotFoundError, ResourceError, SyncError, WriteError
 
 if TYPE_CHECKING:
@@ -59,7 +57,10 @@ SHORTAGES = {
 _active: set[Path] = set()  # what this process is writing now, so that it is not taken for a leftover
 _INSIDE = re.compile(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)*", re.ASCII)
 """Names of files in an artefact: below its folder, and not hidden."""
-_parsing = threading.Lock()  # Python 3.11 may fail at literals, as headers of arrays are, in two threads at once
+_ARRAY_HEAD = re.compile(
+    rb"\{'descr': '([<>|][biuf]\d)', 'fortran_order': False, 'shape': \((|\d+,|\d+(?:, \d+)+)\), \} *\n"
+)
+"""The head of a .npy file of numbers. NumPy would evaluate it, which Python 3.11 may fail at in two threads at once."""
 
 
 def lexent_version() -> str:
@@ -71,14 +72,6 @@ def lexent_version() -> str:
     except metadata.PackageNotFoundError:
         return "unknown"
 
-
-def _after_fork() -> None:
-    """Makes a lock that no thread of the parent holds."""
-    global _parsing
-    _parsing = threading.Lock()
-
-
-forks.call(_after_fork)
 
 # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -365,16 +358,10 @@ def map_array(path: Path) -> NDArray[Any]:
     import numpy as np
 
     try:
-        with path.open("rb") as file, _parsing:
-            if np.lib.format.read_magic(file) != (1, 0):
-                raise ValueError("its version is unknown")
-            shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
+        with path.open("rb") as file:
+            dtype, shape = _array_head(file)
             start, size = file.tell(), os.fstat(file.fileno()).st_size
-        # Checked here, as NumPy ends the process at numbers of no bytes, and takes memory for what is not there.
-        if by_column or dtype.hasobject or not dtype.itemsize or min(shape, default=0) < 0:
-            raise ValueError(f"it is {dtype}{list(shape)}")
-        if math.prod(shape) * dtype.itemsize != size - start:
-            raise ValueError(f"it has {size - start} bytes for {dtype}{list(shape)}")
+        _check_array_size(dtype, shape, size - start)
         empty = 0 in shape  # which cannot be mapped
         array = np.empty(shape, dtype) if empty else np.asarray(np.memmap(path, dtype, "r", start, shape))
     except FileNotFoundError:
@@ -390,6 +377,23 @@ def map_array(path: Path) -> NDArray[Any]:
     return found
 
 
+def _array_head(file: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """The type and the shape of an array of numbers, from the head of its file; a ValueError where it is none."""
+    import numpy as np
+
+    start = file.read(10)
+    head = _ARRAY_HEAD.fullmatch(file.read(int.from_bytes(start[8:], "little")))
+    if head is None or start[:8] != b"\x93NUMPY\x01\x00":
+        raise ValueError("its head is not that of an array of numbers")
+    return np.dtype(head[1].decode()), tuple(int(part) for part in head[2].split(b",") if part)
+
+
+def _check_array_size(dtype: np.dtype[Any], shape: tuple[int, ...], n_bytes: int) -> None:
+    """Refuse another number of bytes than an array has: NumPy takes memory for what is not there."""
+    if not dtype.itemsize or math.prod(shape) * dtype.itemsize != n_bytes:
+        raise ValueError(f"it has {n_bytes} bytes for {dtype}{list(shape)}")
+
+
 def unpacked_arrays(data: bytes, kinds: Mapping[str, str]) -> dict[str, NDArray[Any]]:
     """The arrays of a compressed NumPy archive, by name, with the kinds of their numbers ("i", "u" or "f").
 
@@ -400,9 +404,13 @@ def unpacked_arrays(data: bytes, kinds: Mapping[str, str]) -> dict[str, NDArray[
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if sum(entry.file_size for entry in archive.infolist()) > MAX_UNPACKED_BYTES:
             raise ValueError("it unpacks to too many bytes")
-    with _parsing, np.load(io.BytesIO(data), allow_pickle=False) as held:
-        found = {name: np.asarray(held[name]) for name in kinds}
-    for name, array in found.items():
+        contents = {name: archive.read(f"{name}.npy") for name in kinds}
+    found: dict[str, NDArray[Any]] = {}
+    for name, content in contents.items():
+        file = io.BytesIO(content)
+        dtype, shape = _array_head(file)
+        _check_array_size(dtype, shape, len(content) - file.tell())
+        found[name] = array = np.frombuffer(content, dtype, offset=file.tell()).reshape(shape)
         if array.dtype.kind != kinds[name] or array.ndim > 1:
             raise ValueError(f"{name} is {array.dtype}{list(array.shape)}")
     return found
