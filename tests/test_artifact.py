@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexent import artifact
+from lexent import array_files, artifact
 from lexent.errors import ArtifactError, InputError, NotFoundError, WriteError
 
 
@@ -162,8 +162,8 @@ def test_a_newer_format_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_files_are_checked_by_size_and_by_hash(tmp_path: Path) -> None:
-    artifact.write_array(tmp_path / "a.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
-    artifact.write_array(tmp_path / "none.npy", np.empty(0, np.int32))
+    array_files.write_array(tmp_path / "a.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
+    array_files.write_array(tmp_path / "none.npy", np.empty(0, np.int32))
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), [[0, 1, 2], [3, 4, 5]])
     assert np.load(tmp_path / "none.npy").shape == (0,)
     files = artifact.describe_files(tmp_path)
@@ -235,9 +235,9 @@ def test_what_the_disk_says_is_told(tmp_path: Path, code: int, message: str) -> 
 
 def test_a_file_that_grows_too_large_is_told_as_no_space(tmp_path: Path) -> None:
     script = (
-        "import resource, sys; from pathlib import Path; import numpy as np; from lexent import artifact\n"
+        "import resource, sys; from pathlib import Path; import numpy as np; from lexent import array_files\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
-        "artifact.write_array(Path(sys.argv[1]), np.zeros(100_000))\n"
+        "array_files.write_array(Path(sys.argv[1]), np.zeros(100_000))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "a.npy")], capture_output=True, text=True, check=False

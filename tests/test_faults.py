@@ -25,7 +25,7 @@ import pytest
 import damage
 import living
 import small
-from lexent import artifact
+from lexent import array_files, artifact
 from lexent.errors import ArtifactError, LexentError, LockedError, NotFoundError, WriteError
 from lexent.indexing.lock import writing
 from lexent.indexing.manifest import verify
@@ -147,7 +147,7 @@ def die_at(path: str, change: list[Any], step: int) -> None:
     for owner, name in [
         *((os, name) for name in ("fsync", "replace", "unlink", "rmdir")),
         *((Path, name) for name in ("mkdir", "write_bytes", "unlink")),
-        *((artifact.ArrayWriter, name) for name in ("append", "close")),
+        *((array_files.ArrayWriter, name) for name in ("append", "close")),
     ]:
         stepping(owner, name)
     living.apply(index, change)

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import small
-from lexent import adapters, artifact
+from lexent import adapters, array_files, artifact
 from lexent.adapters import Adapter, AdapterConfig, AdapterInfo
 from lexent.adapters.adapter import shapes
 from lexent.cli.app import app
@@ -157,7 +157,7 @@ def test_files_are_written_anew_and_not_through_links(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("precious")
     for name, write in {
         "a.json.new": lambda: artifact.replace_file(tmp_path / "a.json", b"{}"),
-        "a.npy": lambda: artifact.ArrayWriter(tmp_path / "a.npy", np.dtype(np.int64)).close(),
+        "a.npy": lambda: array_files.ArrayWriter(tmp_path / "a.npy", np.dtype(np.int64)).close(),
     }.items():
         (tmp_path / name).symlink_to(tmp_path / "target")
         write()
@@ -452,10 +452,10 @@ def test_heads_of_arrays(tmp_path: Path, dtype: str, shape: str) -> None:
     for data in (b"", b"\0" * 8, b"\0" * 80):
         (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00" + head + data)
         if (dtype, shape, len(data)) in (("<i8", "(1,)", 8), ("<i8", "(0,)", 0)):
-            assert artifact.map_array(tmp_path / "a.npy").tolist() == [0] * (len(data) // 8)
+            assert array_files.map_array(tmp_path / "a.npy").tolist() == [0] * (len(data) // 8)
         else:
             with pytest.raises(ArtifactError, match=r"a\.npy is not a readable array"):
-                artifact.map_array(tmp_path / "a.npy")
+                array_files.map_array(tmp_path / "a.npy")
 
 
 # --- documents.sqlite --------------------------------------------------------------------------------------------

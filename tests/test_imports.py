@@ -16,7 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "forks"),
     ("arguments", "terminal"),
     ("artifact", "bounded_cache", "cpu", "cpu_features", "extras", "jit", "nan_safe", "progress", "types"),
-    ("compiled", "function_words", "recipes"),
+    ("array_files", "compiled", "function_words", "recipes"),
     ("corpus", "encoders", "sae", "vocabulary", "weighting"),
     ("adapters", "lexicon"),
     ("models", "pipeline"),

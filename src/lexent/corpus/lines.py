@@ -92,9 +92,10 @@ def too_large(where: str) -> RowError:
 
 def whole(path: Path) -> bytes:
     """All bytes of a file, unpacked."""
+    most = most_bytes()
     with opened(path) as file:
-        content = file.read(most_bytes() + 1)
-    if len(content) > most_bytes():
+        content = file.read(most + 1)
+    if len(content) > most:
         raise too_large(str(path))
     return content
 

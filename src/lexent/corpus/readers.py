@@ -160,7 +160,7 @@ class _Lines:
     def __init__(self, source: Iterator[Line]) -> None:
         self._source = source
         self._ahead: list[Line] = []
-        self._left = 0
+        self._most = self._left = most_bytes()
         self.taken: list[Line] = []
         """The lines of the row that is read."""
 
@@ -169,7 +169,7 @@ class _Lines:
 
     def __next__(self) -> str:
         line = self._ahead.pop() if self._ahead else next(self._source)
-        self._left = (self._left if self.taken else most_bytes()) - len(line.text)
+        self._left = (self._left if self.taken else self._most) - len(line.text)
         self.taken.append(line)
         if self._left < 0:
             raise csv.Error("a field has no end")

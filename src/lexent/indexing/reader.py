@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent import arguments, artifact
+from lexent import arguments, array_files, artifact
 from lexent.corpus.passages import WHOLE
 from lexent.errors import ArtifactError, InputError, NotFoundError
 from lexent.indexing.document_store import Documents
@@ -318,7 +318,7 @@ def open_segments(
 def _load_tombstones(folder: Path, part: SegmentPart, *, size: int) -> Tombstones | None:
     if part.deleted is None:
         return None
-    bits, df = artifact.map_array(folder / part.deleted.mask), artifact.map_array(folder / part.deleted.df)
+    bits, df = array_files.map_array(folder / part.deleted.mask), array_files.map_array(folder / part.deleted.df)
     fits = bits.dtype == np.uint8 and bits.shape == ((part.passages + 7) // 8,)
     fits = fits and df.dtype == np.int64 and df.ndim == 2 and df.shape[1] == 2
     fits = fits and bool((df >= 0).all() and (df <= [size - 1, part.deleted.passages]).all())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent import artifact
+from lexent import array_files
 from lexent.errors import ArtifactError
 from lexent.indexing.codes import Codes
 from lexent.indexing.packing_kernels import ways
@@ -182,7 +182,7 @@ class Segment:
             n_chunks >= 0
             and not chunks[0].any()
             and chunks[-1].tolist() == ends
-            and artifact.ascends(chunks)
+            and array_files.ascends(chunks)
             and bool((np.diff(chunks[:, 0]) <= CHUNK_DOCUMENTS).all())
             and len(arrays["lengths"]) == n_documents
             and len(arrays["packed_with"]) == n_chunks
@@ -264,10 +264,10 @@ class Packer:
         self._doublings: list[NDArray[np.uint32]] = [np.empty((0, 2), np.uint32)]
         self._types = _BINARY_ARRAYS if recipe.binary else _ARRAYS
         self._parts: dict[str, list[NDArray[Any]]] = {name: [] for name in self._types}
-        self._files: dict[str, artifact.ArrayWriter] = {}
+        self._files: dict[str, array_files.ArrayWriter] = {}
         if folder is not None:
             for name, (dtype, width) in self._types.items():
-                self._files[name] = artifact.ArrayWriter(folder / f"{name}.npy", np.dtype(dtype), width)
+                self._files[name] = array_files.ArrayWriter(folder / f"{name}.npy", np.dtype(dtype), width)
 
     @property
     def n_added(self) -> int:
@@ -383,7 +383,7 @@ def _map_array(folder: Path, name: str, *, binary: bool) -> NDArray[Any]:
     path, (dtype, width) = folder / f"{name}.npy", (_BINARY_ARRAYS if binary else _ARRAYS)[name]
     if name == "doublings" and not path.exists():  # formats 6 and 7
         return np.empty((0, 2), np.uint32)
-    array = artifact.map_array(path)
+    array = array_files.map_array(path)
     if name == "lengths" and array.dtype == np.float16:  # formats 6 and 7: the same bits
         array = array.view(np.uint16)
     if array.dtype != dtype or array.ndim != (2 if width else 1) or (width and array.shape[1] != width):

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent import artifact
+from lexent import array_files, artifact
 from lexent.errors import ArtifactError, FieldWarning, LexentError, LockedError, ResourceError, SyncError, WriteError
 from lexent.indexing.codes import Codes
 from lexent.indexing.document_store import DocumentWriter
@@ -285,10 +285,7 @@ class Writer:
         try:
             while (due := due_for_merging(self.reader.manifest.segments)) is not None:
                 self._merge(*due)
-        except (
-            WriteError,
-            ResourceError,
-        ):  # no space or open files for that: what was committed stands, the next change tries again
+        except (WriteError, ResourceError):  # for want of space or files: what was committed stands until the next try
             self._clean()
 
     # --- how ---------------------------------------------------------------------------------------------------
@@ -308,8 +305,8 @@ class Writer:
             gone = Tombstones.of(segment, mask, before)
             folder, stem = self.path / SEGMENTS / parts[place].name, f"{TOMBSTONES}{reader.manifest.generation + 1}"
             mask_file, df_file = f"{stem}.npy", f"{stem}-df.npy"
-            artifact.write_array(folder / mask_file, np.packbits(gone.mask))
-            artifact.write_array(folder / df_file, gone.df)
+            array_files.write_array(folder / mask_file, np.packbits(gone.mask))
+            array_files.write_array(folder / df_file, gone.df)
             with artifact.disk_errors(folder):
                 artifact.sync_folder(folder)
             documents = int(np.count_nonzero(gone.mask[reader.runs[place].starts[:-1]]))

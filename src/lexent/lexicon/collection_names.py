@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent import artifact
+from lexent import array_files
 from lexent.errors import ArtifactError
 from lexent.lexicon.concept_words import ConceptWords
 from lexent.lexicon.concepts import DOCUMENTS, SEPARATOR, Concept, Concepts, Evidence, MadeConcepts
@@ -106,7 +106,7 @@ class CollectionNames:
     def from_bytes(data: bytes) -> CollectionNames:
         """What `to_bytes` gave, checked."""
         try:
-            found = artifact.unpacked_arrays(data, _ARRAYS)
+            found = array_files.unpacked_arrays(data, _ARRAYS)
             text = {name: _lines(found[name]) for name in ("lexicon", "labels", "forms", "former", "words")}
             rows = zip(found["concepts"].tolist(), text["labels"], text["forms"], strict=True)
             labels = {concept: (label, form) for concept, label, form in rows}
@@ -114,7 +114,7 @@ class CollectionNames:
             offsets, items = found["offsets"].astype(np.int64), found["items"].astype(np.int32)
             words = WordsHere(text["words"], offsets, items, found["shares"].astype(np.float32), found["counts"])
             lengths = {len(items), len(words.shares), len(words.counts), int(offsets[-1])}
-            if len(lengths) != 1 or not artifact.ascends(offsets) or offsets[0] != 0:
+            if len(lengths) != 1 or not array_files.ascends(offsets) or offsets[0] != 0:
                 raise ValueError("its arrays do not fit together")
             if len(items) and not 0 <= items.min() <= items.max() < len(words.words):
                 raise ValueError("a word is missing")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent import artifact
+from lexent import array_files
 from lexent.errors import ArtifactError
 from lexent.function_words import FUNCTION_WORDS
 from lexent.lexicon.activations import active
@@ -147,7 +147,7 @@ class ConceptWords:
     def from_bytes(data: bytes, *, size: int) -> ConceptWords:
         """What `to_bytes` gave, checked."""
         try:
-            found = artifact.unpacked_arrays(data, _ARRAYS)
+            found = array_files.unpacked_arrays(data, _ARRAYS)
             words = found["words"].tobytes().decode().split("\n") if len(found["words"]) else []
             spread = {name: np.zeros(size, found[name].dtype) for name in ("totals", "tokens", "at_start")}
             for name, array in spread.items():

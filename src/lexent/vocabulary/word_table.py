@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent import artifact
+from lexent import array_files
 from lexent.errors import ArtifactError
 from lexent.types import SparseVectors
 from lexent.vocabulary.word_counts import word_counts
@@ -87,20 +87,20 @@ class WordTable:
     def write(self, folder: Path) -> None:
         """Writes the files of the table."""
         for name, dtype in _ARRAYS.items():
-            artifact.write_array(folder / f"{STEM}-{name}.npy", self.arrays[name].astype(dtype, copy=False))
+            array_files.write_array(folder / f"{STEM}-{name}.npy", self.arrays[name].astype(dtype, copy=False))
 
     @staticmethod
     def open(folder: Path, *, n_words: int, remedy: str) -> WordTable:
         """Maps the files of a table, and checks that they fit together."""
         if not n_words:
             return WordTable.of(())
-        arrays = {name: artifact.map_array(folder / f"{STEM}-{name}.npy") for name in _ARRAYS}
+        arrays = {name: array_files.map_array(folder / f"{STEM}-{name}.npy") for name in _ARRAYS}
         good = all(arrays[name].dtype == dtype and arrays[name].ndim == 1 for name, dtype in _ARRAYS.items())
         good = good and len(arrays["order"]) == n_words
         good = good and bool(((arrays["order"] >= 0) & (arrays["order"] < n_words)).all())
         for name in ("term", "label") if good else ():
             ends = arrays[f"{name}-ends"]
-            good = good and len(ends) == n_words + 1 and int(ends[0]) == 0 and artifact.ascends(ends)
+            good = good and len(ends) == n_words + 1 and int(ends[0]) == 0 and array_files.ascends(ends)
             good = good and int(ends[-1]) == len(arrays[f"{name}s"])
         if not good:
             raise ArtifactError(f'"{folder}" is damaged: its words do not fit together; {remedy}')

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent import artifact
+from lexent import array_files
 from lexent.corpus.passages import WHOLE, Pieces
 from lexent.indexing.forward.stores import Column, ForwardStore
 
@@ -76,7 +76,9 @@ class PassageStore(ForwardStore):
         return (
             len(first) == n_documents
             and len(ends) == n_documents + 1
-            and bool(ends[0] == 0 and ends[-1] == len(pieces) and artifact.ascends(ends) and (np.diff(ends) > 0).all())
+            and bool(
+                ends[0] == 0 and ends[-1] == len(pieces) and array_files.ascends(ends) and (np.diff(ends) > 0).all()
+            )
             and bool((not n_documents or first[0]) and (pieces[:, 0] <= pieces[:, 1]).all())
         )
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent import artifact
+from lexent import array_files
 from lexent.errors import ArtifactError
 from lexent.indexing.postings.layout import REMEDY
 
@@ -95,7 +95,7 @@ class ForwardStore(ABC):
         arrays: Arrays = {}
         for name, column in cls.columns.items():
             path = folder / f"{cls.name}-{name}.npy"
-            array = arrays[name] = artifact.map_array(path)
+            array = arrays[name] = array_files.map_array(path)
             shape = array.ndim == (1 if column.width is None else 2) and column.width in (None, -1, array.shape[-1])
             if array.dtype not in column.types or not shape:
                 raise ArtifactError(f'"{folder}" is damaged: {path.name} is {array.dtype}{list(array.shape)}; {REMEDY}')
@@ -110,7 +110,7 @@ class ForwardStoreWriter:
 
     def __init__(self, folder: Path, kind: type[ForwardStore]) -> None:
         self._folder, self._kind = folder, kind
-        self._files: dict[str, artifact.ArrayWriter] = {}
+        self._files: dict[str, array_files.ArrayWriter] = {}
         self._ends: Arrays = {}
         """The last element of each array of running sums."""
         self.rows = 0
@@ -123,7 +123,7 @@ class ForwardStoreWriter:
             if name not in self._files:
                 width = array.shape[1] if array.ndim == 2 else None
                 path = self._folder / f"{self._kind.name}-{name}.npy"
-                self._files[name] = artifact.ArrayWriter(path, array.dtype, width)
+                self._files[name] = array_files.ArrayWriter(path, array.dtype, width)
                 if column.mode == "running":
                     self._files[name].append(array[:1])
                     self._ends[name] = array[0]

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lexent import artifact
+from lexent import array_files
 from lexent.errors import ArtifactError
 from lexent.indexing.codes import Codes
 from lexent.indexing.forward.stores import Arrays, Column, ForwardStore
@@ -109,7 +109,7 @@ class TokenStore(ForwardStore):
         from lexent.indexing.forward.token_kernels import TokenArrays
 
         parts, starts = self.arrays["parts"], self.arrays["starts"]
-        if not (artifact.ascends(parts) and artifact.ascends(starts)):
+        if not (array_files.ascends(parts) and array_files.ascends(starts)):
             raise damaged()
         return TokenArrays(*(self.arrays[name] for name in TokenArrays._fields))
 
