@@ -13,6 +13,7 @@ import named
 from lexent.encoders import TinyEncoder
 from lexent.engine import Index
 from lexent.errors import ArtifactError
+from lexent.lexicon import concept_words
 from lexent.lexicon.collection_names import CollectionNames, name_concepts
 from lexent.lexicon.concept_words import ConceptWords, WordCounter
 from lexent.lexicon.concepts import Concept, Concepts
@@ -145,6 +146,13 @@ def test_counts_of_segments_merge_to_those_of_the_whole(words: list[str], cut: i
     np.testing.assert_array_equal(merged.tokens, whole.tokens)
     assert merged.n_tokens == whole.n_tokens
     assert table(merged) == table(whole)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 2**20)), max_size=60), st.sampled_from([0, 2**30]))
+def test_keys_are_sorted_stably(pairs: list[tuple[int, int]], more: int) -> None:
+    keys = np.array([(concept + more) << 32 | word for concept, word in pairs * 2], np.int64)
+    order = concept_words._order(keys, 2**20 + 1 + more)
+    np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))
 
 
 def table(words: ConceptWords) -> set[tuple[int, str, int]]:

@@ -339,6 +339,26 @@ def test_other_tokenizers_line_up(tmp_path: Path, kind: str) -> None:
             assert seen[:cut][letters[:cut]].all()  # no letter of what was read is without a token
 
 
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_tokens_are_those_of_transformers(tmp_path: Path, kind: str) -> None:
+    """`transformers` reads a tokenizer its own way; here the library of tokenizers reads it, many texts at a time."""
+    encoder = load_encoder(small_model(tmp_path, kind, prompts={"query": "query: "}), engine="torch")
+    texts = [*TEXTS, "tabs\tand  two spaces\n\nlines", "no\u00a0break", "long words " * 300]
+    for sort, prompt in (("document", ""), ("query", "query: ")):
+        encoded = encoder.model.tokenizer(
+            [prompt + text for text in texts],
+            truncation=True,
+            max_length=encoder.max_tokens,
+            return_offsets_mapping=True,
+        )
+        for row, (text, found) in enumerate(zip(texts, encoder.tokenize(texts, kind=sort), strict=True)):
+            assert found.strings == encoder.model.tokenizer.convert_ids_to_tokens(encoded["input_ids"][row])
+            for (first, stop), (start, end) in zip(found.spans.tolist(), encoded["offset_mapping"][row], strict=True):
+                piece = text[max(start - len(prompt), 0) : max(end - len(prompt), 0)]
+                assert text[first:stop] in (piece, piece.lstrip())
+        assert encoder.token_counts(texts) == [len(starts) for starts in encoder.token_starts(texts)]
+
+
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_batches_are_padded_as_the_tokenizer_pads_them(tmp_path: Path, kind: str, side: str) -> None:

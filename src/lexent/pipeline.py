@@ -184,7 +184,7 @@ def _words_alone(tokens: Sequence[Tokens], offsets: NDArray[np.int64]) -> NDArra
     """bool[n_rows]: which states are not of punctuation; all states of a text that has nothing else. None for all."""
     kept = np.ones(int(offsets[-1]), np.bool_)
     for text, start in zip(tokens, offsets[:-1].tolist(), strict=True):
-        marks = [is_punctuation(token) for token in text.strings]
+        marks = list(map(is_punctuation, text.strings))
         if not all(marks):
             kept[start : start + len(marks)] = ~np.array(marks, np.bool_)
     return None if kept.all() else kept

@@ -53,6 +53,11 @@ class AdaptedEncoder:
         found: list[NDArray[np.int64]] = getattr(self.base, "token_starts")(texts)  # noqa: B009
         return found
 
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens texts have, for the base encoder."""
+        found: list[int] = getattr(self.base, "token_counts")(texts)  # noqa: B009
+        return found
+
     def batches(
         self, texts: Sequence[str], *, kind: Kind, level: Level = "tokens", specials: bool = True
     ) -> Iterator[tuple[NDArray[np.int64], States]]:

@@ -218,6 +218,11 @@ class TwoEngineEncoder:
         found: list[NDArray[np.int64]] = self.light.token_starts(texts)
         return found
 
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens texts have, to their ends."""
+        found: list[int] = self.light.token_counts(texts)
+        return found
+
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         """The tokens of texts with their places, which are those of both engines; see `Encoder.tokenize`."""
         found: list[Tokens] = self.light.tokenize(texts, kind=kind, specials=specials)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from lexent import cpu
 from lexent.encoders.encoder import check
 from lexent.encoders.model_folder import ModelFolder, UnknownModelError
 from lexent.encoders.threads import in_order
-from lexent.encoders.tokens import leave_spaces, text_tokens, token_starts
+from lexent.encoders.tokens import encodings, text_tokens, token_counts, token_starts, tokens_of
 from lexent.encoders.transformer import PREFIX, Transformer, TransformerConfig
 from lexent.errors import InputError
 from lexent.types import Batches, Kind, Level, States, Tokens, WholeBatches
@@ -101,16 +101,12 @@ class LightEncoder:
     def tokenize(self, texts: Sequence[str], *, kind: Kind, specials: bool = True) -> list[Tokens]:
         """The tokens of texts with their places; see `Encoder.tokenize`."""
         check(texts, kind=kind, specials=specials)
-        prompt, found = len(self.prompts[kind]), []
-        for text, encoded in zip(texts, self._encoded(texts, kind), strict=True):
-            special = np.array(encoded.special_tokens_mask, dtype=bool)
-            keep = np.flatnonzero(~special | specials)
-            spans = np.array(encoded.offsets, dtype=np.int64).reshape(-1, 2)
-            spans = np.where(special[:, None], 0, np.maximum(spans - prompt, 0))
-            leave_spaces(text, spans)
-            strings = [self._tokenizer.id_to_token(one) for one in encoded.ids]
-            found.append(Tokens([strings[place] for place in keep], spans[keep], special[keep]))
-        return found
+        prompt = len(self.prompts[kind])
+        return tokens_of(self._encoded(texts, kind), texts, self._string_of, prompt=prompt, specials=specials)
+
+    @cached_property
+    def _string_of(self) -> Callable[[int], str]:
+        return cache(self._tokenizer.id_to_token)
 
     @property
     def text_tokens(self) -> int:
@@ -121,6 +117,10 @@ class LightEncoder:
         """Where each token of texts begins, to their ends; see `encoders.tokens`."""
         return [token_starts(self._untruncated, text) for text in texts]
 
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens texts have, to their ends."""
+        return token_counts(self._untruncated, texts)
+
     @cached_property
     def _untruncated(self) -> Any:
         from tokenizers import Tokenizer
@@ -130,10 +130,7 @@ class LightEncoder:
         return found
 
     def _encoded(self, texts: Sequence[str], kind: Kind) -> list[Any]:
-        prompted = [self.prompts[kind] + text for text in texts]
-        if len(prompted) == 1:
-            return [self._tokenizer.encode(prompted[0])]  # a batch of one would start threads
-        return list(self._tokenizer.encode_batch(prompted))
+        return encodings(self._tokenizer, [self.prompts[kind] + text for text in texts])
 
     def _batches(
         self, texts: Sequence[str], kind: Kind, others: Sequence[LightEncoder] = ()

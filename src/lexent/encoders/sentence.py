@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import numpy as np
 from lexent.encoders.encoder import DEFAULT, check
 from lexent.encoders.model_folder import usual_prompts
 from lexent.encoders.threads import in_threads
-from lexent.encoders.tokens import leave_spaces, text_tokens, token_starts
+from lexent.encoders.tokens import encodings, leave_spaces, text_tokens, token_counts, token_starts, tokens_of
 from lexent.errors import InputError, NotFoundError
 from lexent.extras import is_installed
 from lexent.types import Batches, Kind, Level, States, Tokens, WholeBatches
@@ -122,8 +122,12 @@ class SentenceEncoder:
             raise InputError(f'the encoder "{self.id}" has no tokenizer')
         if not texts:
             return []
+        prompted = [self.prompts[kind] + text for text in texts]
+        if self._truncated is not None:
+            encoded = encodings(self._truncated, prompted)
+            return tokens_of(encoded, texts, self._string_of, prompt=prompt, specials=specials)
         encoded = tokenizer(
-            [self.prompts[kind] + text for text in texts],
+            prompted,
             truncation=True,
             max_length=self.max_tokens,
             return_offsets_mapping=True,
@@ -149,6 +153,14 @@ class SentenceEncoder:
     def token_starts(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Where each token of texts begins, to their ends; see `encoders.tokens`."""
         return [token_starts(self._untruncated, text) for text in texts]
+
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens texts have, to their ends."""
+        return token_counts(self._untruncated, texts)
+
+    @cached_property
+    def _string_of(self) -> Callable[[int], str]:
+        return cache(self._truncated.id_to_token)
 
     @cached_property
     def _untruncated(self) -> Any:

@@ -49,6 +49,10 @@ class TinyEncoder:
         """Where each word of texts begins, to their ends."""
         return [np.array([match.start() for match in _WORD.finditer(text)], np.int64) for text in texts]
 
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        """How many words texts have, to their ends."""
+        return [len(starts) for starts in self.token_starts(texts)]
+
     def _states(self, text: str) -> NDArray[np.float32]:
         words = _split(text).strings
         if not words:

@@ -12,6 +12,9 @@ from lexent.errors import InputError
 from lexent.recipes import Recipe
 from lexent.types import Document, TokenShare
 
+COUNTED_CHARS = 10_000
+"""Documents up to this long are first counted, which is quicker than to find where each token begins."""
+
 
 @dataclass(frozen=True, slots=True)
 class PassageText:
@@ -93,9 +96,13 @@ def passages_of(documents: Sequence[Document], encoder: Encoder, recipe: Recipe)
         )
     size = PassageSize(recipe.passage_tokens or most, recipe.passage_overlap)
     tokenizer: Any = encoder
-    for place, document in enumerate(documents):
-        if len(document.content) > size.tokens:  # a token has at least one character
-            starts = tokenizer.token_starts([document.content])[0]
+    # A token has at least one character.
+    longer = [place for place, document in enumerate(documents) if len(document.content) > size.tokens]
+    counted = [place for place in longer if len(documents[place].content) <= COUNTED_CHARS]
+    counts = dict(zip(counted, tokenizer.token_counts([documents[place].content for place in counted]), strict=True))
+    for place in longer:
+        if counts.get(place, size.tokens + 1) > size.tokens:
+            starts = tokenizer.token_starts([documents[place].content])[0]
             if len(starts) > size.tokens:
-                found[place] = cut(document, starts, size)
+                found[place] = cut(documents[place], starts, size)
     return found

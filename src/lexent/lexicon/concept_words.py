@@ -286,7 +286,7 @@ class WordCounter:
         """One entry for each pair; of a concept with too many words the strongest."""
         none = (np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
         keys, sums, counts = map(np.concatenate, zip(none, *self._waiting, strict=True))
-        order = np.argsort(keys, kind="stable")
+        order = _order(keys, len(self._numbers))
         keys, sums, counts = keys[order], sums[order], counts[order]
         first = np.flatnonzero(np.diff(keys, prepend=-1))
         if len(first):
@@ -310,3 +310,12 @@ class WordCounter:
         self._tokens = np.concatenate([self._tokens[used], np.zeros(1024, np.int64)])
         renumbered: NDArray[np.int64] = keys >> 32 << 32 | items
         return renumbered
+
+
+def _order(keys: NDArray[np.int64], n_words: int) -> NDArray[np.int64]:
+    """The stable order of keys of a concept and a word. Sorting the keys with their places in them is far quicker."""
+    bits = max(len(keys) - 1, 0).bit_length()
+    dense = (keys >> 32) * n_words + (keys & 0xFFFFFFFF)
+    if int(dense.max(initial=0)).bit_length() + bits > 62:
+        return np.argsort(keys, kind="stable")
+    return np.sort(dense << bits | np.arange(len(keys))) & ((1 << bits) - 1)

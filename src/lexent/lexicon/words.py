@@ -14,15 +14,16 @@ WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_]+(?:['’-][^\W_]+)*")
 
 def words_of(text: str, tokens: Tokens) -> list[str]:
     """The whole word that each token stands in, in lower case; punctuation and special tokens stand for themselves."""
+    words = list(tokens.strings)  # special tokens, and those of a prompt, which have no place in the text
     spans = [match.span() for match in WORD.finditer(text)]
-    starts = np.array([start for start, _ in spans], dtype=np.int64)
-    place = np.searchsorted(starts, tokens.spans[:, 0], side="right") - 1
-    words = []
-    for token, at, (first, last), special in zip(tokens.strings, place, tokens.spans, tokens.special, strict=True):
-        if special or first == last:  # the tokens of a prompt have no place in the text
-            words.append(token)
-        elif at >= 0 and first < spans[at][1]:
-            words.append(text[spans[at][0] : spans[at][1]].lower())
-        else:  # not the token: tokenizers mark spaces, write bytes in letters of their own, or know no such sign
-            words.append(text[first:last].strip().lower() or "space")
+    starts, stops = np.array([(-1, -1), *spans], np.int64).T
+    first, last = tokens.spans.T
+    place = np.searchsorted(starts, first, side="right") - 1
+    stands = ~tokens.special & (first != last)
+    in_word = stands & (first < stops[place])
+    for token, at in zip(np.flatnonzero(in_word).tolist(), (place[in_word] - 1).tolist(), strict=True):
+        words[token] = text[slice(*spans[at])].lower()
+    for token in np.flatnonzero(stands & ~in_word).tolist():
+        # Not the token: tokenizers mark spaces, write bytes in letters of their own, or know no such sign.
+        words[token] = text[slice(*tokens.spans[token].tolist())].strip().lower() or "space"
     return words
