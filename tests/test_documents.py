@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexent.errors import ArtifactError, InputError, NotFoundError
-from lexent.indexing.document_store import FILE, Documents, DocumentWriter
+from lexent.indexing.document_store import CHECKSUMS_FILE, FILE, Documents, DocumentWriter
 from lexent.indexing.filters import Filter
 from lexent.types import Document
 
@@ -225,6 +225,56 @@ def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"no database, but long enough to be looked at" * 100)
     with pytest.raises(ArtifactError, match="is damaged"):
         Documents(tmp_path / "store")
+
+
+def flip(folder: Path, content: bytes) -> None:
+    """Changes the last byte of some content of the file of a store, which stays a good database."""
+    path = folder / FILE
+    whole = bytearray(path.read_bytes())
+    whole[whole.index(content) + len(content) - 1] ^= 1
+    path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("content", [b"fourth", b"of a title", b'{"k":2'])
+def test_a_document_that_changed_is_refused_when_it_is_read(tmp_path: Path, content: bytes) -> None:
+    written(tmp_path / "store", [*DOCUMENTS, Document("e", "fifth", "of a title")]).close()
+    flip(tmp_path / "store", content)
+    store = Documents(tmp_path / "store")
+    with DocumentWriter(made(tmp_path / "copy")) as writer:
+        writer.copy(store, np.array([4, 3, 1, 0]))
+    for place, found in ((tmp_path / "store", store), (tmp_path / "copy", Documents(tmp_path / "copy"))):
+        with pytest.raises(ArtifactError, match=f"{place}.* is damaged: .* changed since it was written"):
+            found.at(range(len(found)))
+        assert found.at([found.positions(["a"])["a"]]) == DOCUMENTS[:1]
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def test_documents_of_an_older_version_have_no_checksums(tmp_path: Path) -> None:
+    written(tmp_path / "store", DOCUMENTS).close()
+    (tmp_path / "store" / CHECKSUMS_FILE).unlink()
+    older = Documents(tmp_path / "store")
+    assert older.at(range(4)) == DOCUMENTS
+    with DocumentWriter(made(tmp_path / "copy")) as writer:
+        writer.copy(older, np.arange(1, 3))
+        writer.add([Document("e", "fifth")])
+    assert Documents(tmp_path / "copy").at([0, 1, 2]) == [*DOCUMENTS[1:3], Document("e", "fifth")]
+    flip(tmp_path / "copy", b"fifth")
+    copy = Documents(tmp_path / "copy")
+    assert copy.at([0]) == DOCUMENTS[1:2]
+    with pytest.raises(ArtifactError, match="changed since it was written"):
+        copy.at([2])
+
+
+def test_checksums_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    written(tmp_path / "store", DOCUMENTS).close()
+    for wrong in (np.zeros(3, np.uint32), np.zeros(4, np.int64), np.zeros((4, 1), np.uint32)):
+        np.save(tmp_path / "store" / CHECKSUMS_FILE, wrong)
+        with pytest.raises(ArtifactError, match="document-checksums"):
+            Documents(tmp_path / "store")
 
 
 def test_a_damaged_source_is_not_copied(tmp_path: Path) -> None:

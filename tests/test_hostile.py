@@ -30,6 +30,7 @@ from lexent.cli.app import app
 from lexent.encoders.sentence import SentenceEncoder, embedded_model
 from lexent.engine import Index
 from lexent.errors import ArtifactError, InputError, LexentError, NotFoundError, WriteError
+from lexent.indexing.document_store import CHECKSUMS_FILE
 from lexent.indexing.field_index import StoreConnection
 from lexent.indexing.lock import check_free, writing
 from lexent.indexing.manifest import stamped, verify
@@ -462,12 +463,13 @@ def test_heads_of_arrays(tmp_path: Path, dtype: str, shape: str) -> None:
 
 
 def with_sql(path: Path, script: str) -> None:
-    """Changes the documents of the first segment by SQL, with the right checksum."""
-    name = "segments/000001/documents.sqlite"
+    """Changes the documents of the first segment by SQL, with the right checksum, and takes out those of documents."""
+    name, checksums = "segments/000001/documents.sqlite", f"segments/000001/{CHECKSUMS_FILE}"
     with contextlib.closing(sqlite3.connect(path / name)) as connection:
         connection.executescript(script)
+    array_files.write_array(path / checksums, np.zeros_like(np.load(path / checksums)))
     values = json.loads((path / "manifest.json").read_text())
-    values["files"][name] = artifact.describe_file(path / name)
+    values["files"] |= {each: artifact.describe_file(path / each) for each in (name, checksums)}
     (path / "manifest.json").write_text(json.dumps(stamped(values)))
 
 

@@ -26,7 +26,7 @@ from lexent.types import Document
 NAMES = "chunks codes df doublings known lengths packed_with records shorts"
 ARRAYS = NAMES.split(" ")
 FOLDER = "segments/000001"
-STORED = ["documents.sqlite", "concept-words.npz", *(f"{array}.npy" for array in ARRAYS)]
+STORED = ["documents.sqlite", "document-checksums.npy", "concept-words.npz", *(f"{array}.npy" for array in ARRAYS)]
 FILES = sorted(["names-1.npz", *(f"{FOLDER}/{name}" for name in STORED)])
 
 

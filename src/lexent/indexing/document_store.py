@@ -1,10 +1,14 @@
-"""Documents in SQLite, by position (the order they came in), by id and by their metadata. Written once."""
+"""Documents in SQLite, by position (the order they came in), by id and by their metadata. Written once.
+
+Beside them stands a checksum of each document, since SQLite has none: a document is compared with it when it is read.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import sqlite3
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -13,7 +17,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from lexent import arguments
+from lexent import arguments, array_files
 from lexent.artifact import write_error
 from lexent.bounded_cache import BoundedCache
 from lexent.errors import InputError, NotFoundError
@@ -21,6 +25,9 @@ from lexent.indexing.field_index import SCHEMA, FieldReader, FieldWriter, StepLi
 from lexent.types import Document
 
 FILE = "documents.sqlite"
+CHECKSUMS_FILE = "document-checksums.npy"
+UNKNOWN = 0
+"""In the place of the checksum of a document that an older version wrote."""
 _SCHEMA = """
 CREATE TABLE documents (
     position INTEGER PRIMARY KEY,
@@ -61,6 +68,7 @@ class DocumentWriter:
             self._connection.execute("PRAGMA cache_size = -65536")  # KiB: ids and values come in no order
             self._connection.execute(_SCHEMA)
             self._fields = FieldWriter(self._connection)
+        self._checksums = array_files.ArrayWriter(folder / CHECKSUMS_FILE, np.dtype(np.uint32))
         self.count = 0
         self._open = True
 
@@ -73,6 +81,7 @@ class DocumentWriter:
         else:
             self._open = False
             self._connection.close()
+            self._checksums.abandon()
 
     def close(self) -> None:
         """Writes what is still held. Before this the store is not whole."""
@@ -83,6 +92,7 @@ class DocumentWriter:
                     self._fields.flush()
             finally:
                 self._connection.close()
+            self._checksums.close()
 
     def add(self, documents: Sequence[Document]) -> None:
         """Appends documents; an empty, doubled or unwritable one is an InputError that names it."""
@@ -97,6 +107,8 @@ class DocumentWriter:
             for position, _, _, _, metadata in rows:
                 if metadata != "{}":
                     self._fields.add(position, orjson.loads(metadata))
+        found = [checksum((id, text, title, metadata)) for _, id, title, text, metadata in rows]
+        self._checksums.append(np.array(found, np.uint32))
         self.count += len(rows)
 
     def copy(self, source: Documents, positions: NDArray[np.int64]) -> None:
@@ -124,6 +136,7 @@ class DocumentWriter:
                     raise ValueError("a document is there twice, or a part of it is missing") from None
                 raise doubled from None
             self._fields.copy(batches(self._connection, "source"), target)
+        self._checksums.append(source.checksums[positions])
         self.count += len(positions)
 
     @contextmanager
@@ -190,6 +203,8 @@ class Documents(FieldReader):
         self._count = 0 if last is None else int(last) + 1  # positions have no gaps; counting would read all
         # Another connection for fields: a broad filter takes a while, and documents can be read meanwhile.
         super().__init__(StoreConnection(path), self._count)
+        self.checksums = self._read_checksums(folder)
+        """uint32[n_documents]: see `checksum`; UNKNOWN where an older version wrote a document."""
 
     def __len__(self) -> int:
         return self._count
@@ -251,6 +266,16 @@ class Documents(FieldReader):
         """Turns what is raised while the file is read into an ArtifactError."""
         return self._texts.damage()
 
+    def _read_checksums(self, folder: Path) -> NDArray[np.uint32]:
+        path = folder / CHECKSUMS_FILE
+        if not path.exists():  # of an older version
+            return np.broadcast_to(np.uint32(UNKNOWN), self._count)
+        found = array_files.map_array(path)
+        with self._texts.damage():
+            if found.dtype != np.uint32 or found.shape != (self._count,):
+                raise ValueError(f"{CHECKSUMS_FILE} is {found.dtype}{list(found.shape)}")
+        return found
+
     def _document(self, position: int) -> Document:
         id, text, title, metadata = self._recent.get(position) or self._row(position)
         with self._texts.damage():
@@ -264,7 +289,14 @@ class Documents(FieldReader):
         with self._texts.damage():
             if not all(isinstance(value, str) for value in row):
                 raise ValueError(f"the document at position {position} is no text")
+            if self.checksums[position] not in (UNKNOWN, checksum(row)):
+                raise ValueError(f"the document at position {position} changed since it was written")
         return self._recent.put(position, row) if len(row[1]) <= MAX_CACHED_CHARS else row
+
+
+def checksum(row: Row) -> int:
+    """The CRC-32 of a document's id, text, title and metadata."""
+    return zlib.crc32("\0".join(row).encode())
 
 
 def _is_unicode(text: str) -> bool:
