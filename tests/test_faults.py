@@ -27,6 +27,7 @@ import living
 import small
 from lexent import array_files, artifact
 from lexent.errors import ArtifactError, LexentError, LockedError, NotFoundError, WriteError
+from lexent.indexing import manifest
 from lexent.indexing.lock import writing
 from lexent.indexing.manifest import verify
 from lexent.types import Document
@@ -270,6 +271,7 @@ def damage_all(path: str, seed: int, rounds: int, with_changes: bool) -> None:
     """In a child process: flips bytes of every file, uses the index, and says what came of it."""
     chance, folder = random.Random(seed), Path(path)
     os.fsync = lambda handle: None
+    manifest.CHECKED_BYTES = 0  # as if the checksums had been changed as well
     for name in [*names(folder), "manifest.json"]:
         whole = (folder / name).read_bytes()
         for turn in range(rounds):
@@ -305,6 +307,33 @@ def test_no_flipped_byte_crashes_a_change(server: living.Server, path: Path) -> 
 @pytest.mark.parametrize("seed", [2, 3])
 def test_many_flipped_bytes(server: living.Server, path: Path, seed: int) -> None:
     damaged(server, path, seed, 6, changes=True)
+
+
+def test_opening_compares_small_arrays_with_their_checksums(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest first, up to a limit; also bytes that no check of their values can find wrong."""
+    sizes = {name: (path / name).stat().st_size for name in names(path) if name.endswith(".npy")}
+    order = sorted(sizes, key=lambda name: (sizes[name], name))
+    for name in order:
+        good = (path / name).read_bytes()
+        if len(good) > 128:
+            (path / name).write_bytes(good_but(path / name))
+            with pytest.raises(ArtifactError, match=f"{name} changed since it was written; build the index again"):
+                opened(path)
+        (path / name).write_bytes(good)
+    changed = next(name for name in order if name.endswith("000001/codes.npy"))
+    (path / changed).write_bytes(good_but(path / changed))
+    upto = sum(sizes[name] for name in order[: order.index(changed) + 1])
+    monkeypatch.setattr(manifest, "CHECKED_BYTES", upto - 1)
+    opened(path).close()
+    monkeypatch.setattr(manifest, "CHECKED_BYTES", upto)
+    with pytest.raises(ArtifactError, match=changed):
+        opened(path)
+
+
+def good_but(file: Path) -> bytes:
+    """The content of a file with another last byte."""
+    content = file.read_bytes()
+    return content[:-1] + bytes([content[-1] ^ 1])
 
 
 def test_pickles_are_refused(path: Path) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
@@ -29,6 +30,8 @@ TOMBSTONES = "deleted-"
 """Files with tombstones begin so: those of a change that was not committed may lie beside others."""
 NAMES_FILE = re.compile(r"names-[0-9]{1,18}\.npz")
 """Names of the files with the names of concepts."""
+CHECKED_BYTES = 2**20
+"""Bytes that are compared with their checksums when an index is opened, at most: about a millisecond."""
 MAX_LATENTS = 2**24
 """Latents of a lexicon, at most."""
 MAX_COUNT = 2**53
@@ -180,17 +183,19 @@ class Manifest(_Part):
 
     @staticmethod
     def _parsed(folder: Path) -> Manifest:
-        raw = artifact.read_manifest(folder, kind="index")
+        return Manifest.of(artifact.read_manifest(folder, kind="index"), folder, remedy=_remedy(folder))
+
+    @staticmethod
+    def of(raw: dict[str, Any], path: Path, *, remedy: str) -> Manifest:
+        """The manifest of the values in its file. path, remedy: what an error names, and what it says to type."""
         if raw["format"] < OLDEST_FORMAT:
             raise ArtifactError(
-                f'"{folder}" was written by lexent {raw.get("lexent", "unknown")}, format {raw["format"]}; '
-                f"this version reads from {OLDEST_FORMAT} on; {_remedy(folder)}"
+                f'"{path}" was written by lexent {raw.get("lexent", "unknown")}, format {raw["format"]}; '
+                f"this version reads from {OLDEST_FORMAT} on; {remedy}"
             )
         try:
             if stamped(raw) != raw:
-                raise ArtifactError(
-                    f'"{folder}" is damaged: {artifact.MANIFEST} changed since it was written; {_remedy(folder)}'
-                )
+                raise ArtifactError(f'"{path}" is damaged: {artifact.MANIFEST} changed since it was written; {remedy}')
             if raw["format"] < FIRST_WITH_PASSAGES:
                 raw = _of_whole_texts(raw)
             manifest = Manifest.model_validate(raw)
@@ -198,7 +203,7 @@ class Manifest(_Part):
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             raise ArtifactError(
-                f'"{folder}" is damaged: {artifact.MANIFEST} cannot be read ({reason}); {_remedy(folder)}'
+                f'"{path}" is damaged: {artifact.MANIFEST} cannot be read ({reason}); {remedy}'
             ) from error
         return manifest
 
@@ -259,6 +264,22 @@ def now_text() -> str:
 def verify(folder: Path) -> Manifest:
     """Reads every file of the index and compares it with its hash; an ArtifactError names the damaged ones."""
     return _checked(folder, lambda: Manifest.read(folder), artifact.check_hashes, "sha256")
+
+
+def check_directories(folder: Path, manifest: Manifest) -> None:
+    """Compares arrays with their checksums, the smallest first, up to CHECKED_BYTES.
+
+    These are the directories of posting lists, words and passages, and the tombstones. Documents and names have
+    checksums within their files.
+    """
+    arrays = sorted((part.size, name) for name, part in manifest.files.items() if name.endswith(".npy"))
+    for (_, name), end in zip(arrays, accumulate(size for size, _ in arrays), strict=True):
+        if end > CHECKED_BYTES:
+            break
+        with suppress(PermissionError):  # which is said when the file is mapped
+            data = artifact.read_bytes(folder / name, most=CHECKED_BYTES)
+            if hashlib.sha256(data).hexdigest() != manifest.files[name].sha256:
+                raise ArtifactError(f'"{folder}" is damaged: {name} changed since it was written; {_remedy(folder)}')
 
 
 def _checked(folder: Path, read: Callable[[], Manifest], check: Callable[..., None], fact: str) -> Manifest:

@@ -26,7 +26,7 @@ from lexent.indexing.forward.dense import DenseStore
 from lexent.indexing.forward.passages import PassageRuns, PassageStore
 from lexent.indexing.forward.stores import ForwardIndex, ForwardStore
 from lexent.indexing.forward.tokens import TokenStore
-from lexent.indexing.manifest import SEGMENTS, Manifest, SegmentPart
+from lexent.indexing.manifest import SEGMENTS, Manifest, SegmentPart, check_directories
 from lexent.indexing.passages import PassageText
 from lexent.indexing.postings.layout import REMEDY
 from lexent.indexing.segment import Segment, Tombstones
@@ -78,6 +78,7 @@ class IndexReader:
         for _ in range(OPEN_ATTEMPTS):
             manifest = Manifest.read(path)
             try:
+                check_directories(path, manifest)
                 return IndexReader.of(path, manifest)
             except (FileNotFoundError, ArtifactError) as error:
                 if Manifest.read(path) == manifest:
