@@ -64,9 +64,9 @@ class Disk:
         def opened(path: Any, mode: str = "r", *given: Any, **more: Any) -> Any:
             if isinstance(path, int) or not str(path).startswith(disk.folder):
                 return real_open(path, mode, *given, **more)
-            disk.step("create" if "w" in mode else "open", path)
-            if mode == "wb":
-                return io.BufferedWriter(Raw(str(path), "w"))
+            disk.step("create" if mode[0] in "wx" else "open", path)
+            if mode in ("wb", "xb"):
+                return io.BufferedWriter(Raw(str(path), mode[0]))
             return real_open(path, mode, *given, **more)
 
         def os_opened(path: Any, flags: int, *given: Any, **more: Any) -> int:

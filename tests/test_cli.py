@@ -41,6 +41,7 @@ def test_verbs() -> None:
     assert verbs == {
         *("demo", "train", "index", "add", "delete", "compact", "retune"),
         *("search", "explain", "eval", "fuse", "tune", "analyse", "make", "make limit", "info", "verify", "doctor"),
+        *("backup", "restore"),
         "warm",
         "serve",
         *("fidelity", "faithfulness", "readability", "reproduce"),

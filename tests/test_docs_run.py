@@ -72,7 +72,10 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 STAND_INS = {"COLLECTION": "scifact", "C": "scifact", "TEXTS": "papers.jsonl", "DOC_ID": "n3", "OTHER_ID": "n4"}
 """What stands for the placeholders of the docs."""
-RUN = ("index", "search", "explain", "concepts find", "info", "add", "delete", "retune", "compact", "verify", "fuse")
+RUN = (
+    *("index", "search", "explain", "concepts find", "info", "add", "delete", "retune", "compact", "verify", "fuse"),
+    *("backup", "restore"),
+)
 """Verbs that are quick on a few documents. Others are run by tests of their own."""
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lexent.types import Document
 
     open = Index.open
+    restore = Index.restore
     __version__ = lexent_version()
 
 _PLACES = {
@@ -53,6 +54,7 @@ _PLACES = {
     "load_lexicon": "lexent.lexicon:load",
     "open": "lexent.engine:Index.open",
     "read": "lexent.corpus.sources:read",
+    "restore": "lexent.engine:Index.restore",
     "train": "lexent.training.reconstruction.train:train",
     "tune": "lexent.evaluation.tuning:tune",
 }
@@ -76,6 +78,7 @@ __all__ = [
     "load_lexicon",
     "open",
     "read",
+    "restore",
     "train",
     "tune",
 ]

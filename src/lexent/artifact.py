@@ -79,12 +79,17 @@ def read_manifest(path: Path, *, kind: ArtifactKind) -> dict[str, Any]:
         )
     if found["kind"] != kind:
         raise ArtifactError(f'"{path}" is a lexent {found["kind"]}; a lexent {kind} is wanted here')
-    if found["format"] > FORMAT_VERSION:
-        raise ArtifactError(
-            f'"{path}" was written by lexent {found.get("lexent", "unknown")}, format {found["format"]}; '
-            f"this version reads up to {FORMAT_VERSION}; upgrade: pip install -U lexent"
-        )
+    check_format(found["format"], FORMAT_VERSION, path=path, by=found.get("lexent", "unknown"))
     return found
+
+
+def check_format(given: int, newest: int, *, path: Path, by: object) -> None:
+    """Refuse a format that only newer versions know. by: the version of Lexent that wrote it."""
+    if given > newest:
+        raise ArtifactError(
+            f'"{path}" was written by lexent {by}, format {given}; '
+            f"this version reads up to {newest}; upgrade: pip install -U lexent"
+        )
 
 
 def is_kind(path: Path, kind: ArtifactKind) -> bool:
@@ -129,8 +134,13 @@ def read_bytes(path: Path, *, most: int = MAX_JSON_BYTES) -> bytes:
 
 def read_json(path: Path) -> Any:
     """The value in a JSON file: an OSError or a ValueError where there is none."""
+    return parse_json(read_bytes(path))
+
+
+def parse_json(data: bytes) -> Any:
+    """The value of JSON: a ValueError where it is none."""
     try:
-        return json.loads(read_bytes(path))
+        return json.loads(data)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 
@@ -258,6 +268,58 @@ def check_target(path: Path, *, kind: ArtifactKind, overwrite: bool) -> None:
         )
 
 
+@contextmanager
+def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
+    """A file beside `path` to write; when the block ends well and all is on the disk, it takes the place of `path`.
+
+    What stood at `path` stays when anything fails or the process is killed. Leftovers of killed runs are removed at the
+    next write.
+    """
+    path = path.resolve()  # a link stays a link: what it points to is replaced
+    _check_file_target(path, overwrite=overwrite)
+    work = _sibling(path, "new")
+    _active.add(work)
+    try:
+        with disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = new_file(work)
+        try:
+            with disk_errors(path):
+                if os.name != "nt":
+                    with suppress(OSError):  # a file system without locks
+                        _lock(file.fileno())
+                _clean(path)
+            yield file
+            _check_file_target(path, overwrite=overwrite)  # again: another run may have been quicker
+            with disk_errors(path):
+                file.flush()
+                fsync(file.fileno(), path)
+                if os.name == "nt":  # where an open file cannot be renamed
+                    file.close()
+                os.replace(work, path)
+                sync_folder(path.parent)
+        finally:
+            with suppress(OSError):  # a full disk refuses what is still buffered
+                file.close()
+    finally:
+        with suppress(OSError):
+            work.unlink(missing_ok=True)
+        _active.discard(work)
+
+
+def _check_file_target(path: Path, *, overwrite: bool) -> None:
+    """Refuse to write a file to `path` where that would destroy something."""
+    with disk_errors(path):
+        if not path.exists():
+            return
+        if not path.is_file():
+            raise InputError(f'cannot write to "{path}": it is not a file; give the name of a new file')
+    if not overwrite:
+        raise InputError(
+            f'"{path}" is already there; replace it with --overwrite (overwrite=True), or give another name'
+        )
+
+
 def new_file(path: Path) -> IO[bytes]:
     """A file to write. What stands at `path` is removed first, and so a link is never written through."""
     path.unlink(missing_ok=True)
@@ -341,8 +403,16 @@ def recover(path: Path) -> None:
 def _manifest(path: Path) -> dict[str, Any] | None:
     """The manifest of any lexent artefact; None where there is none."""
     try:
-        found = read_json(path / MANIFEST)
-    except (OSError, ValueError):
+        return as_manifest(read_bytes(path / MANIFEST))
+    except OSError:
+        return None
+
+
+def as_manifest(data: bytes) -> dict[str, Any] | None:
+    """The values of a manifest with a known kind and a format; None where the bytes are no such manifest."""
+    try:
+        found = parse_json(data)
+    except ValueError:
         return None
     good = isinstance(found, dict) and found.get("kind") in _MAKE and isinstance(found.get("format"), int)
     return found if good else None
@@ -436,7 +506,7 @@ def _in_use(sibling: Path) -> bool:
         return _runs(int(match["pid"]))
     finally:
         os.close(handle)
-    just_made = not any(sibling.iterdir())
+    just_made = not (sibling.stat().st_size if sibling.is_file() else any(sibling.iterdir()))
     return just_made and _runs(int(match["pid"]))
 
 
@@ -454,7 +524,11 @@ def _clean(path: Path) -> None:
     if leftovers:
         sync_folder(path.parent)
     for leftover in leftovers:
-        shutil.rmtree(leftover, ignore_errors=True)
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                leftover.unlink()
 
 
 def sync(folder: Path) -> None:

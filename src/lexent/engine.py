@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from lexent import arguments, forks, recipes
 from lexent.errors import InputError, ResourceError
 from lexent.explain.explainer import EXPLAINER
 from lexent.explain.ranking import RankExplanation, why
-from lexent.indexing import acceptance, builder
+from lexent.indexing import acceptance, backup, builder
 from lexent.indexing.filters import Filter
 from lexent.indexing.index_models import IndexModels
 from lexent.indexing.manifest import Manifest, verify
@@ -130,6 +130,22 @@ class Index:
         give here must be on this machine, as plain settings and safetensors.
         """
         return Index(path, encoder=encoder, lexicon=lexicon, retune=retune, wait=wait, trust_encoder=trust_encoder)
+
+    @staticmethod
+    def restore(
+        file: str | Path | IO[bytes], *, out: str | Path, overwrite: bool = False, progress: Report = None
+    ) -> Index:
+        """Makes an index in the folder `out` of a backup, and opens it.
+
+        file: the path of what `backup` wrote, or an open binary stream. The folder appears when each of its files has
+        the checksum that the backup gives. Names, links and sizes that `backup` does not write are refused. progress:
+        True for a bar, or a function that is called with numbers of bytes.
+        """
+        out = arguments.path("out", out)
+        place = _place_of(file, "read")
+        overwrite = arguments.flag("overwrite", overwrite)
+        backup.restore(place, out, overwrite=overwrite, progress=arguments.progress(progress))
+        return Index(out)
 
     # --- read --------------------------------------------------------------------------------------------------
 
@@ -322,6 +338,17 @@ class Index:
         """Reads every file and compares it with its hash; an ArtifactError names those that changed."""
         verify(self.path)
 
+    def backup(self, file: str | Path | IO[bytes], *, overwrite: bool = False, progress: Report = None) -> Manifest:
+        """Writes the newest generation of the index to one file, a tar archive; gives its manifest.
+
+        Writers go on meanwhile. The file holds all that was acknowledged before the call, and no half of a change. It
+        does not hold the encoder and the lexicon. file: a path, of a compressed file where it ends in .gz or .tgz, or
+        an open binary stream. progress: True for a bar, or a function that is called with numbers of bytes.
+        """
+        place = _place_of(file, "write")
+        overwrite = arguments.flag("overwrite", overwrite)
+        return backup.backup(self.path, place, overwrite=overwrite, progress=arguments.progress(progress))
+
     def refresh(self) -> bool:
         """Shows what was changed since this was opened; says whether anything was."""
         with self._refreshing:  # a slow thread must not put an older generation in the place of a newer one
@@ -477,3 +504,10 @@ class Index:
     def rename(self, concept: str | int, label: str | None) -> None:
         """Gives a concept a name of your own, for everyone who opens this index; None gives it back its own."""
         self._models.rename(self.lexicon.resolve(concept).id, arguments.text_or_none("label", label))
+
+
+def _place_of(file: str | Path | IO[bytes], use: str) -> Path | IO[bytes]:
+    """A path, or a stream as it is."""
+    if hasattr(file, use) and not arguments.is_path(file):
+        return cast("IO[bytes]", file)
+    return arguments.path("file", file, allowed="a path, or an open binary stream")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lexent.cli.adapt.app import adapt
+from lexent.cli.backup import backup, restore
 from lexent.cli.concepts.app import concepts
 from lexent.cli.demo import demo
 from lexent.cli.doctor import doctor
@@ -38,7 +39,7 @@ add_commands(
     app, demo=demo, index=index, add=add, delete=delete, compact=compact, retune=retune, search=search, explain=explain,
     serve=serve, eval=evaluate, fuse=fuse, analyse=analyse, fidelity=fidelity, faithfulness=faithfulness,
     readability=readability, reproduce=reproduce, tune=tune, train=train, info=info, verify=verify,
-    doctor=doctor, warm=warm,
+    backup=backup, restore=restore, doctor=doctor, warm=warm,
 )  # fmt: skip
 app.add_typer(concepts, name="concepts")
 app.add_typer(adapt, name="adapt")
