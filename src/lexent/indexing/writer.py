@@ -448,6 +448,10 @@ def committed(
     found = Statistics.of(*open_segments(path, after, recipe), size=after.size)
     if (found.df < 0).any():
         raise ArtifactError(f'"{path}" is damaged: more documents were deleted of a latent than have it; {REMEDY}')
+    if found.average_length < 0:
+        raise ArtifactError(
+            f'"{path}" is damaged: the deleted documents of a segment are longer than all of it; {REMEDY}'
+        )
     return before.changed(
         recipe=recipe.to_dict(),
         names=names,
