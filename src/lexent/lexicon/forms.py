@@ -6,6 +6,7 @@ They match how a text is written and not what it is about, so that they are name
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import exp, inf, log
 
 from lexent.function_words import FUNCTION_WORDS
@@ -28,6 +29,7 @@ MOST_OF_ONE_WORD = 0.3
 """A word with more of the activation than this names the concept itself."""
 
 
+@lru_cache(65_536)
 def token_form(token: str) -> str:
     """The form of one token: of a special token, of punctuation or of a function word; "" for others."""
     if len(token) > 2 and token[0] in "[<" and token[-1] in "]>":
@@ -74,6 +76,8 @@ def _inner_gain(words: Sequence[tuple[float, float]]) -> float:
 def affix(shares: Sequence[tuple[str, float]]) -> str:
     """What to call a concept of an affix that many different words have; "" where there is none."""
     words = [(word, share) for word, share in shares if word.isalpha() and token_form(word) == ""]
+    if len(words) < AFFIX_WORDS:
+        return ""
     total = sum(share for _, share in words)
     for length in AFFIX_CHARS:
         for at_end in (True, False):

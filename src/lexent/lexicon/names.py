@@ -34,8 +34,8 @@ MAX_WORD_CHARS = 30
 """Letters of a word in a name."""
 BROAD_ENTROPY_BITS = 4.3
 """Entropy in bits, over words, from which a latent counts as broad."""
-MAX_CACHED_PAIRS = 65_536
-"""Pairs of words of which it is kept whether they are forms of one."""
+MAX_CACHED_WORDS = MAX_CACHED_PAIRS = 65_536
+"""Words of which it is kept whether they are words, and pairs whether they are forms of one."""
 CONTEXT_WORDS = 6
 """Words on each side of a firing token that are shown, and counted for broad latents."""
 
@@ -66,7 +66,12 @@ class Word:
     @property
     def is_word(self) -> bool:
         """Whether it is a word and no special token, affix or punctuation."""
-        return bool(self.text) and self.text[0] not in "[<#" and any(letter.isalpha() for letter in self.text)
+        return _is_word(self.text)
+
+
+@lru_cache(MAX_CACHED_WORDS)
+def _is_word(text: str) -> bool:
+    return bool(text) and text[0] not in "[<#" and any(letter.isalpha() for letter in text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +171,8 @@ def grouped(words: Sequence[Word]) -> list[list[Word]]:
 
 def merged_word(group: list[Word]) -> Word:
     """One word for all its forms: the most usual one, and of two about as usual the shorter."""
+    if len(group) == 1:
+        return group[0]
     most = max(word.share for word in group)
     text = min((word.text for word in group if word.share >= 0.5 * most), key=len)
     return Word(text, sum(word.share for word in group), sum(word.gain for word in group))
