@@ -94,6 +94,7 @@ def check_format(given: int, newest: int, *, path: Path, by: object) -> None:
 
 def is_kind(path: Path, kind: ArtifactKind) -> bool:
     """Whether a folder says that it is an artefact of that kind."""
+    recover(path)
     found = _manifest(path)
     return found is not None and bool(found["kind"] == kind)
 
@@ -218,7 +219,7 @@ def new_folder(
     _active.add(work)
     try:
         with disk_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             left = (one for one in _interrupted(path) if resume is not None and resume(one))
             for found in islice(left, 1):
                 found.rename(work)
@@ -281,7 +282,7 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     _active.add(work)
     try:
         with disk_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             file = new_file(work)
         try:
             with disk_errors(path):
@@ -318,6 +319,12 @@ def _check_file_target(path: Path, *, overwrite: bool) -> None:
         raise InputError(
             f'"{path}" is already there; replace it with --overwrite (overwrite=True), or give another name'
         )
+def make_folder(path: Path) -> None:
+    """Makes a folder and those above it, where they are missing, and waits until they are on the disk."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        sync_folder(folder.parent)
 
 
 def new_file(path: Path) -> IO[bytes]:

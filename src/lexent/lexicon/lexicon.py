@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexent import arguments, artifact, recipes
-from lexent.artifact import MANIFEST, check_sizes, read_manifest
+from lexent.artifact import MANIFEST, check_sizes, read_manifest, recover
 from lexent.encoders import Encoder
 from lexent.encoders.buckets import FOLDER as ENCODER
 from lexent.encoders.buckets import BucketParts, read_base
@@ -293,6 +293,8 @@ def load(lexicon: str | Path | Lexicon | None = None, *, recipe: Recipe | None =
     if lexicon is not None:
         arguments.path("lexicon", lexicon, allowed="the name or the folder of a lexicon, or a lexent.Lexicon")
     name = str(lexicon) if lexicon is not None else default_for(recipe)
+    if lexicon is not None:
+        recover(Path(name))
     # A folder of the default's name in the working directory, say the encoder's, is not meant where none is given.
     folder = Path(name) if lexicon is not None and Path(name).is_dir() else shipped().get(name)
     if folder is None:
