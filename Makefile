@@ -32,7 +32,7 @@ test: install
 test-slow: install
 	$(BIN)/python -m pytest -m slow
 
-# Breaks each fast path in a copy of the package and expects a test to fail. ARGS: words of the names of mutants.
+# Breaks each fast path and sync in a copy of the package and expects a test to fail. ARGS: words of the names of mutants.
 mutants: install
 	$(BIN)/python tests/mutants.py $(ARGS)
 

@@ -1,10 +1,10 @@
-"""Mutation check of the fast paths: breaks each one by hand in a copy of the package and expects a test to fail.
+"""Mutation check of fast paths and syncs: breaks each by hand in a copy of the package and expects a test to fail.
 
     python tests/mutants.py            # all: about half an hour, as kernels are compiled again for each
     python tests/mutants.py maxsim     # those whose name contains a word
     python tests/mutants.py --list
 
-A mutant that survives is an error: its fast path is not tested.
+A mutant that survives is an error: what it breaks is not tested.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ MAXSIM = ("tests/test_maxsim.py", "tests/test_maxsim_search.py")
 PASSAGES = ("tests/test_passages.py",)
 PROBES = ("tests/test_kernels.py", "tests/test_explain.py", "tests/test_index.py")
 START = ("tests/test_start.py",)
+POWER = ("tests/test_power_loss.py",)
 MUTANTS = (
     Mutant(
         "bound pruning: threshold too high",
@@ -248,6 +249,56 @@ MUTANTS = (
         "high = store.values[entry : entry + count].max()",
         "high = store.values[entry : entry + count].min()",
         MAXSIM,
+    ),
+    Mutant(
+        "power: manifest renamed before it is synced",
+        "artifact.py",
+        "fsync(file.fileno(), path)\n        os.replace(beside, path)",
+        "pass\n        os.replace(beside, path)",
+        POWER,
+    ),
+    Mutant(
+        "power: rename of the manifest not synced",
+        "artifact.py",
+        "os.replace(beside, path)\n        sync_folder(path.parent)",
+        "os.replace(beside, path)",
+        POWER,
+    ),
+    Mutant(
+        "power: folders above a new index not synced",
+        "artifact.py",
+        "    for folder in missing:\n        sync_folder(folder.parent)",
+        "",
+        POWER,
+    ),
+    Mutant(
+        "power: old index removed before the rename is synced",
+        "artifact.py",
+        "sync_folder(path.parent)\n            shutil.rmtree(old",
+        "shutil.rmtree(old",
+        POWER,
+    ),
+    Mutant("power: files of a lexicon not synced", "artifact.py", "sync(work)\n", "pass\n", POWER),
+    Mutant(
+        "power: documents not synced",
+        "indexing/writer.py",
+        "artifact.sync(self.folder)",
+        "artifact.sync_folder(self.folder)",
+        POWER,
+    ),
+    Mutant(
+        "power: folder of segments not synced",
+        "indexing/writer.py",
+        "artifact.sync_folder(self.folder.parent)",
+        "pass",
+        POWER,
+    ),
+    Mutant(
+        "power: names of tombstones not synced",
+        "indexing/writer.py",
+        "artifact.sync_folder(folder)\n            documents",
+        "pass\n            documents",
+        POWER,
     ),
 )
 
