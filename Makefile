@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow mutants check coverage docs wheel smoke hooks bench bench-index bench-growth bench-serve bench-maxsim bench-uhd bench-adapt bench-start install sbom clean
+.PHONY: demo test test-slow reliability soak mutants check coverage docs wheel smoke hooks bench bench-index bench-growth bench-serve bench-maxsim bench-uhd bench-adapt bench-start install sbom clean
 
 install: $(VENV)/.installed
 
@@ -31,6 +31,17 @@ test: install
 
 test-slow: install
 	$(BIN)/python -m pytest -m slow
+
+# The slow tests of kills, faults, power failures, damaged files and hostile requests, with their counts on the page
+# docs/reliability.md: hours on two cores. ARGS: for example --only kills,power
+reliability: install
+	$(BIN)/python -m benchmarks.reliability --docs docs/reliability.md $(ARGS)
+
+# Changes, searches and kills on one index for MINUTES; writes a table of the same page.
+MINUTES ?= 30
+
+soak: install
+	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES) --docs docs/reliability.md
 
 # Breaks each fast path and sync in a copy of the package and expects a test to fail. ARGS: words of the names of mutants.
 mutants: install

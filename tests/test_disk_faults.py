@@ -129,8 +129,11 @@ def make(path: Path, change: list[Any]) -> None:
         applied(index, change)
 
 
-def fail_each(whole: Path, folder: Path, change: list[Any], choose: Callable[[int], list[int]]) -> None:
-    """Lets one system call after the other fail; the index holds what was acknowledged, and a retry works."""
+def fail_each(whole: Path, folder: Path, change: list[Any], choose: Callable[[int], list[int]]) -> int:
+    """Lets one system call after the other fail; the index holds what was acknowledged, and a retry works.
+
+    Gives the number of faults.
+    """
     shutil.copytree(whole, folder / "a")
     before = seen(folder / "a")
     with Disk(folder / "a" if change != BUILD else folder).used() as disk:
@@ -138,7 +141,8 @@ def fail_each(whole: Path, folder: Path, change: list[Any], choose: Callable[[in
     after = seen(folder / "a")
     assert len(disk.calls) > 3
     shutil.rmtree(folder / "a")
-    for number in choose(len(disk.calls)):
+    chosen = choose(len(disk.calls))
+    for number in chosen:
         for turn in range(3):
             path = folder / f"step-{number}-{turn}" / "a"
             shutil.copytree(whole, path)
@@ -162,6 +166,7 @@ def fail_each(whole: Path, folder: Path, change: list[Any], choose: Callable[[in
                 index.delete([], missing=True)  # a writer that changes nothing still cleans up
                 assert living.files(path) - {"labels.json", "labels.lock"} == living.named(index), context
             shutil.rmtree(path.parent)
+    return 3 * len(chosen)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -174,5 +179,7 @@ def test_some_system_calls_that_fail(whole: Path, tmp_path: Path, name: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
-def test_every_system_call_that_fails(whole: Path, tmp_path: Path, name: str) -> None:
-    fail_each(whole, tmp_path, ALL[name], lambda total: list(range(total)))
+def test_every_system_call_that_fails(
+    whole: Path, tmp_path: Path, name: str, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("faults", fail_each(whole, tmp_path, ALL[name], lambda total: list(range(total))))

@@ -114,8 +114,11 @@ def test_a_killed_writer_leaves_what_it_acknowledged(server: living.Server, tmp_
 
 
 @pytest.mark.slow
-def test_a_writer_killed_200_times(server: living.Server, tmp_path: Path) -> None:
+def test_a_writer_killed_200_times(
+    server: living.Server, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     killed_often(server, tmp_path, 200)
+    record_property("kills", 200)
 
 
 CHANGES: dict[str, list[Any]] = {
@@ -157,7 +160,8 @@ def die_at(path: str, change: list[Any], step: int) -> None:
 
 def killed_at_steps(
     server: living.Server, path: Path, change: list[Any], folder: Path, choose: Callable[[int], list[int]]
-) -> None:
+) -> int:
+    """Kills a process at some steps that write; the index is as before or as after. Gives the number of kills."""
     with opened(path) as index:
         model = Model({id: index.document(id) for id in living.ids(index)}, index.recipe)
     shutil.copytree(path, folder / "counted")
@@ -185,6 +189,7 @@ def killed_at_steps(
             assert state(index) == after
         shutil.rmtree(copy)
     assert outcomes == sorted(outcomes), "what was there after a step is gone after a later one"
+    return len(outcomes)
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -197,8 +202,10 @@ def test_killed_at_a_step_of_a_change(server: living.Server, path: Path, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHANGES)
-def test_killed_at_every_step_of_a_change(server: living.Server, path: Path, tmp_path: Path, name: str) -> None:
-    killed_at_steps(server, path, CHANGES[name], tmp_path, lambda total: list(range(total)))
+def test_killed_at_every_step_of_a_change(
+    server: living.Server, path: Path, tmp_path: Path, name: str, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("kills", killed_at_steps(server, path, CHANGES[name], tmp_path, lambda total: list(range(total))))
 
 
 # --- damage ------------------------------------------------------------------------------------------------------

@@ -435,14 +435,18 @@ def test_any_content_gives_an_answer_or_an_error(fuzzed: Path, data: st.DataObje
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=int(os.environ.get("LEXENT_FUZZ_EXAMPLES", "3000")),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
-@given(data=st.data())
-def test_much_content_gives_an_answer_or_an_error(fuzzed: Path, data: st.DataObject) -> None:
-    survives(fuzzed, data, with_changes=True)
+def test_much_content_gives_an_answer_or_an_error(fuzzed: Path, record_property: Callable[[str, object], None]) -> None:
+    examples, count = int(os.environ.get("LEXENT_FUZZ_EXAMPLES", "3000")), 0
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def holds(data: st.DataObject) -> None:
+        nonlocal count
+        count += 1
+        survives(fuzzed, data, with_changes=True)
+
+    holds()
+    record_property("files", count)
 
 
 @pytest.mark.parametrize("shape", ["(1,)", "(0,)", "(9999999999,)", "(-1,)", "(0, 4611686018427387904)"])

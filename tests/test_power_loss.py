@@ -25,8 +25,9 @@ from test_faults import CHANGES
 
 PLACE = "shelf/new/a"
 """Where the index, or the lexicon, lies below the root; the folders above it are not there at first."""
-DRAWS = int(os.environ.get("LEXENT_POWER_DRAWS", "8"))
+DRAWS = int(os.environ.get("LEXENT_POWER_DRAWS", "2"))
 """Random states after each system call, in the slow tests."""
+Property = Callable[[str, object], None]
 
 
 # --- what is recorded --------------------------------------------------------------------------------------------
@@ -212,21 +213,29 @@ def test_power_failures_while_a_lexicon_is_written(library: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_power_failures_after_every_system_call(each: Recording) -> None:
-    for state in each.states(draws=DRAWS):
+def test_power_failures_after_every_system_call(each: Recording, record_property: Property) -> None:
+    states = each.states(draws=DRAWS)
+    for state in states:
         each.check(state)
+    record_property("replays", len(states))
 
 
 @pytest.mark.slow
-def test_power_failures_after_every_system_call_of_a_build_in_steps(steps: Recording) -> None:
-    for state in steps.states(draws=DRAWS):
+def test_power_failures_after_every_system_call_of_a_build_in_steps(
+    steps: Recording, record_property: Property
+) -> None:
+    states = steps.states(draws=DRAWS)
+    for state in states:
         steps.check(state, retry=again)
+    record_property("replays", len(states))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_power_failures_in_random_changes(library: Path, tmp_path: Path, seed: int) -> None:
+def test_power_failures_in_random_changes(library: Path, tmp_path: Path, seed: int, record_property: Property) -> None:
     """With merges: more than eight segments come together."""
     recording = Recording(library, tmp_path, "session", json.dumps(random_changes(seed, 40)))
-    for state in some(recording.states(draws=2, seed=seed), 60 * DRAWS):
+    states = some(recording.states(draws=2, seed=seed), 100 * DRAWS)
+    for state in states:
         recording.check(state)
+    record_property("replays", len(states))
