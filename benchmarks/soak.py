@@ -57,6 +57,7 @@ WORDS = [
     "castle",
     "dream",
 ]
+RECORD = "reliability-soak.json"
 STEADY, IDS_OF_WRITER = 200, 150
 """Documents that nobody changes, and that each writer may have."""
 REQUEST_SECONDS, COMMAND_SECONDS = 60, 120
@@ -337,8 +338,8 @@ def measured(root: Path, seconds: float) -> dict[str, Any]:
     for owner in owners:
         soak.settle(owner, {}, None, True)
     look(soak)
-    for name in sorted({*before.items()} ^ {*others(root).items()}):
-        soak.fault("touched", str(name))
+    for touched in sorted({*before.items()} ^ {*others(root).items()}):
+        soak.fault("touched", str(touched))
     return reported(soak, resident)
 
 
@@ -401,7 +402,7 @@ def main() -> int:
     found |= {name: facts[name] for name in ("command", "machine", "date")}
     if given.docs is not None:
         replace(given.docs, "soak", shown(found))
-        given.docs.with_name("reliability-soak.json").write_text(json.dumps(found, indent=1) + "\n")
+        given.docs.with_name(RECORD).write_text(json.dumps(found, indent=1) + "\n")
     print(shown(found))
     flat = abs(found["growth"]) <= 0.05
     return 0 if flat and not any(found[name] for name in ("lost", "touched", "hangs", "failures")) else 1
