@@ -294,6 +294,13 @@ MUTANTS = (
         POWER,
     ),
     Mutant(
+        "power: the manifest of another writer not synced",
+        "indexing/writer.py",
+        "artifact.sync_folder(self.path)  #",
+        "pass  #",
+        POWER,
+    ),
+    Mutant(
         "power: names of tombstones not synced",
         "indexing/writer.py",
         "artifact.sync_folder(folder)\n            documents",

@@ -47,6 +47,13 @@ def test_an_old_folder_is_replaced_only_when_asked(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a"]
 
 
+def test_the_kind_of_a_folder_whose_replacement_was_interrupted(tmp_path: Path) -> None:
+    write(tmp_path / "a", "one")
+    (tmp_path / "a").rename(tmp_path / ".a.1-abcdef.old")
+    assert artifact.is_kind(tmp_path / "a", "index")
+    assert names(tmp_path) == ["a"]
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     write(tmp_path / "a", "one")
     (tmp_path / "link").symlink_to(tmp_path / "a")

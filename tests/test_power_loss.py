@@ -15,7 +15,8 @@ import pytest
 import living
 import power
 import small
-from lexent.errors import NotFoundError
+from lexent import artifact
+from lexent.errors import NotFoundError, SyncError
 from lexent.indexing import builder, resuming
 from lexent.indexing.manifest import verify
 from lexent.models import load_lexicon
@@ -71,6 +72,26 @@ def in_steps(root: str, aside: str) -> None:
     short_steps()
     path = Path(root) / PLACE
     step(path, Path(aside), 0, lambda: small.build(path, small.documents(14)).close())
+
+
+def unconfirmed(root: str, aside: str) -> None:
+    """In a recorded process: a commit that the disk does not confirm, and then another writer."""
+    path, real = Path(root) / PLACE, artifact.sync_folder
+    step(path, Path(aside), 0, lambda: small.build(path, small.documents(14)).close())
+
+    def sync_folder(folder: Path) -> None:
+        if folder == path:
+            raise SyncError("no answer")
+        real(folder)
+
+    power.mark("begin 1")
+    with opened(path) as index, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(artifact, "sync_folder", sync_folder)
+        with pytest.raises(SyncError):
+            index.retune(power=1.0)
+    with opened(path) as index:
+        index.delete([], missing=True)  # a writer that changes nothing still cleans up
+    shutil.copytree(path, Path(aside) / "1")
 
 
 def lexicons(root: str, aside: str) -> None:
@@ -199,6 +220,13 @@ def test_some_power_failures(each: Recording) -> None:
 def test_some_power_failures_of_a_build_in_steps(steps: Recording) -> None:
     for state in some(steps.states(draws=2), 20):
         steps.check(state, retry=again)
+
+
+def test_power_failures_after_a_commit_that_was_not_confirmed(library: Path, tmp_path: Path) -> None:
+    recording = Recording(library, tmp_path, "unconfirmed")
+    states = recording.states(draws=2)
+    for state in some([state for state in states if state.marks[-1] == "begin 1"], 30):
+        recording.check(state)
 
 
 def test_power_failures_while_a_lexicon_is_written(library: Path, tmp_path: Path) -> None:
