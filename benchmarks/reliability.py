@@ -70,6 +70,7 @@ def run(check: Check) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         words = ["-q", "-m", "slow", f"tests/{check.file}", "-k", check.words, f"--junitxml={report}"]
+        words += ["-o", "junit_family=xunit1"]  # which has properties
         began = perf_counter()
         # What tests say goes to the terminal, and stdout is the table alone.
         subprocess.run(

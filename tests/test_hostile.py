@@ -463,6 +463,28 @@ def test_heads_of_arrays(tmp_path: Path, dtype: str, shape: str) -> None:
                 array_files.map_array(tmp_path / "a.npy")
 
 
+@pytest.mark.parametrize("kind", [[], {}, None, 1, "another"])
+def test_a_manifest_of_no_kind(path: Path, kind: Any) -> None:
+    values = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(stamped({**values, "kind": kind})))
+    with pytest.raises(ArtifactError, match="is not a lexent index"):
+        verify(path)
+
+
+def test_words_that_are_the_same(fuzzed: Path, tmp_path: Path) -> None:
+    shutil.copytree(fuzzed, path := tmp_path / "a")
+    name = "segments/000001/words-term-ends.npy"
+    ends = np.array(np.load(path / name))
+    ends[:-1] = 0
+    np.save(path / name, ends)
+    values = json.loads((path / "manifest.json").read_text())
+    values["files"][name] = artifact.describe_file(path / name)
+    (path / "manifest.json").write_text(json.dumps(stamped(values)))
+    with opened(path) as index, pytest.raises(ArtifactError, match="two of its words are the same"):
+        index.add([Document("new", "king dough zebra")])
+    verify(path)
+
+
 # --- documents.sqlite --------------------------------------------------------------------------------------------
 
 

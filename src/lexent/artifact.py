@@ -421,7 +421,7 @@ def as_manifest(data: bytes) -> dict[str, Any] | None:
         found = parse_json(data)
     except ValueError:
         return None
-    good = isinstance(found, dict) and found.get("kind") in _MAKE and isinstance(found.get("format"), int)
+    good = isinstance(found, dict) and isinstance(found.get("format"), int) and found.get("kind") in list(_MAKE)
     return found if good else None
 
 

@@ -232,7 +232,10 @@ class Writer:
         """
         manifest = self.reader.manifest
         if words is None and manifest.words is not None:
-            words = NewWords(self.reader.vocabulary.numbers())
+            numbers = self.reader.vocabulary.numbers()
+            if len(numbers) < len(self.reader.vocabulary):
+                raise ArtifactError(f'"{self.path}" is damaged: two of its words are the same; {REMEDY}')
+            words = NewWords(numbers)
         folder = self.path / SEGMENTS / f"{manifest.generation + 1:06d}"
         shutil.rmtree(folder, ignore_errors=True)  # of a commit that failed
         return SegmentWriter(
