@@ -21,7 +21,7 @@ from lexent.server.settings import Settings
 from serving import serving
 
 MANY = int(os.environ.get("LEXENT_HOSTILE_REQUESTS", "20000"))
-FINE = {*range(200, 500), 501, 503, 505}
+FINE = {100, *range(200, 500), 501, 503, 505}
 """Statuses that a server may give to anything; every other means that something broke."""
 PATHS = [
     *("/", "/health", "/ready", "/metrics", "/openapi.json", "/v1/indexes", "/v1/indexes/docs"),
