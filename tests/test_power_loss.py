@@ -17,7 +17,7 @@ import power
 import small
 from lexent import artifact
 from lexent.errors import NotFoundError, SyncError
-from lexent.indexing import builder, resuming
+from lexent.indexing import backup, builder, resuming
 from lexent.indexing.manifest import verify
 from lexent.models import load_lexicon
 from living import opened
@@ -39,7 +39,7 @@ def step(path: Path, aside: Path, number: int, act: Callable[[], object]) -> Non
     power.mark(f"begin {number}")
     act()
     power.mark(f"done {number}")
-    shutil.copytree(path, aside / str(number))
+    (shutil.copytree if path.is_dir() else shutil.copy)(path, aside / str(number))
 
 
 def session(root: str, aside: str, changes: str) -> None:
@@ -92,6 +92,25 @@ def unconfirmed(root: str, aside: str) -> None:
     with opened(path) as index:
         index.delete([], missing=True)  # a writer that changes nothing still cleans up
     shutil.copytree(path, Path(aside) / "1")
+
+
+def backups(root: str, aside: str) -> None:
+    """In a recorded process: backs an index up to a new file, and another state of it in the place of that."""
+    path = Path(root) / PLACE
+    with small.build(Path(aside).parent / "source", small.documents(14)) as index:
+        step(path, Path(aside), 0, lambda: index.backup(path))
+        index.delete(["d1"])
+        step(path, Path(aside), 1, lambda: index.backup(path, overwrite=True))
+
+
+def restores(root: str, aside: str) -> None:
+    """In a recorded process: restores an index to a new folder, and another one in the place of that."""
+    path, folder = Path(root) / PLACE, Path(aside).parent
+    for number in range(2):
+        with small.build(folder / f"source-{number}", small.documents(14 + number)) as index:
+            index.backup(folder / f"backup-{number}")
+        file = folder / f"backup-{number}"
+        step(path, Path(aside), number, lambda file=file: backup.restore(file, path, overwrite=True))  # type: ignore[misc]
 
 
 def lexicons(root: str, aside: str) -> None:
@@ -213,19 +232,19 @@ def again(path: Path) -> None:
 
 
 def test_some_power_failures(each: Recording) -> None:
-    for state in some(each.states(draws=2), 80):
+    for state in some(each.states(draws=1), 60):
         each.check(state)
 
 
 def test_some_power_failures_of_a_build_in_steps(steps: Recording) -> None:
-    for state in some(steps.states(draws=2), 20):
+    for state in some(steps.states(draws=1), 10):
         steps.check(state, retry=again)
 
 
 def test_power_failures_after_a_commit_that_was_not_confirmed(library: Path, tmp_path: Path) -> None:
     recording = Recording(library, tmp_path, "unconfirmed")
     states = recording.states(draws=2)
-    for state in some([state for state in states if state.marks[-1] == "begin 1"], 30):
+    for state in some([state for state in states if state.marks[-1] == "begin 1"], 20):
         recording.check(state)
 
 
@@ -237,6 +256,26 @@ def test_power_failures_while_a_lexicon_is_written(library: Path, tmp_path: Path
             return None
 
     for state in (recording := Recording(library, tmp_path, "lexicons", look=look)).states(draws=2):
+        recording.check(state)
+
+
+def test_power_failures_while_a_backup_is_written(library: Path, tmp_path: Path) -> None:
+    def look(path: Path) -> dict[str, Any] | None:
+        folder = tmp_path / "restored"
+        try:
+            backup.restore(path, folder, overwrite=True)
+        except NotFoundError:
+            return None
+        return seen(folder)
+
+    recording = Recording(library, tmp_path, "backups", look=look)
+    for state in some(recording.states(draws=1), 12):
+        recording.check(state)
+
+
+def test_power_failures_while_an_index_is_restored(library: Path, tmp_path: Path) -> None:
+    recording = Recording(library, tmp_path, "restores")
+    for state in some(recording.states(draws=1), 12):
         recording.check(state)
 
 

@@ -319,6 +319,8 @@ def _check_file_target(path: Path, *, overwrite: bool) -> None:
         raise InputError(
             f'"{path}" is already there; replace it with --overwrite (overwrite=True), or give another name'
         )
+
+
 def make_folder(path: Path) -> None:
     """Makes a folder and those above it, where they are missing, and waits until they are on the disk."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
