@@ -13,7 +13,8 @@ import pytest
 
 import small
 from browser import Tab, browsing
-from lexent.server.settings import Keys, Settings
+from lexent.server.keys import Keys
+from lexent.server.settings import Settings
 from lexent.types import Document
 from serving import serving
 

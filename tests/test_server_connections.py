@@ -13,7 +13,8 @@ import pytest
 
 import small
 from lexent.server.connections import network
-from lexent.server.settings import Keys, Limits, Settings
+from lexent.server.keys import Keys
+from lexent.server.settings import Limits, Settings
 from serving import serving
 
 KEY = "w" * 20

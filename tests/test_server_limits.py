@@ -25,10 +25,11 @@ from lexent.lexicon import Lexicon
 from lexent.recipes import Recipe
 from lexent.search.searcher import RepackedLists
 from lexent.server.encoding import SharedEncoder, SharedLexicon
+from lexent.server.keys import Keys
 from lexent.server.micro_batching import MicroBatcher
 from lexent.server.problems import ServerError
 from lexent.server.rate_limit import RateLimit
-from lexent.server.settings import Keys, Limits, Settings
+from lexent.server.settings import Limits, Settings
 from serving import is_problem, serving
 
 WRITE, READ = "w" * 20, "r" * 20
@@ -115,15 +116,25 @@ def test_a_read_key_reads_and_a_write_key_writes(guarded: httpx.Client) -> None:
 def test_keys_are_compared_in_constant_time_and_kept_out_of_sight() -> None:
     import inspect
 
-    assert "compare_digest" in inspect.getsource(Keys.access)
+    assert "compare_digest" in inspect.getsource(Keys.find)
     keys = Keys(write=WRITE, read=READ)
     assert WRITE not in repr(keys)
-    assert [keys.access(given) for given in (WRITE.encode(), READ.encode(), b"", None, b"\xff")] == [
+    assert [keys.find(given).access for given in (WRITE.encode(), READ.encode(), b"", None, b"\xff")] == [
         *("write", "read", "none", "none", "none")
     ]
-    assert Keys().access(None) == "write"
+    assert Keys().find(None).access == "write"
     assert Keys.of({"LEXENT_API_KEY": WRITE, "LEXENT_READ_KEY": ""}) == Keys(write=WRITE)
-    for bad in ({"write": "short"}, {"read": "ü" * 20}, {"write": WRITE, "read": WRITE}):
+    several = Keys(write=f"anna:{WRITE}, import:{'i' * 20}", read=READ)
+    found = [several.find(given) for given in (WRITE.encode(), b"i" * 20, READ.encode(), f"anna:{WRITE}".encode())]
+    assert [(key.name, key.access) for key in found] == [
+        *(("anna", "write"), ("import", "write"), ("read", "read"), ("anonymous", "none"))
+    ]
+    assert WRITE not in repr(several) + repr(found)
+    for bad in (
+        *({"write": "short"}, {"read": "ü" * 20}, {"write": WRITE, "read": WRITE}, {"write": f"a:{WRITE},short"}),
+        *({"write": f"a:{WRITE},b:{WRITE}"}, {"write": f"a:{WRITE}", "read": f"a:{READ}"}),
+        *({"write": f":{WRITE}"}, {"write": f"two words:{WRITE}"}, {"write": f"{WRITE},"}),
+    ):
         with pytest.raises(InputError):
             Keys(**bad)
 

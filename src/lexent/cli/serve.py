@@ -24,7 +24,7 @@ _LIMITS = (
 )
 LIMITS = settings_group("server/settings.py", "Limits", _LIMITS, panel="Limits of requests", prefix="--max-")
 PORT = settings_group(*_SETTINGS, ("port",), ranges={"port": {"min": 0, "max": 65535}})
-_NAMES = ("host", "read_only", "refresh", "tls_cert", "tls_key", "public_name", "rate_limit")
+_NAMES = ("host", "read_only", "refresh", "tls_cert", "tls_key", "public_name", "rate_limit", "audit_log")
 SERVER = settings_group(*_SETTINGS, _NAMES, ranges={"refresh": {"min": 0.05}}) + PORT
 
 
@@ -67,7 +67,8 @@ def start(
     # when torch is first used, so it is set now.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
     from lexent.server.app import address, listen, run
-    from lexent.server.settings import Keys, Limits
+    from lexent.server.keys import Keys
+    from lexent.server.settings import Limits
     from lexent.server.settings import Settings as ServerSettings
 
     chosen = ServerSettings(keys=Keys.of(), limits=Limits(**limits or {}), **settings)

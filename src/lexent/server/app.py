@@ -21,6 +21,7 @@ from lexent.artifact import lexent_version
 from lexent.errors import InputError
 from lexent.models import EncoderLike, LexiconLike
 from lexent.server import files, problems, routes
+from lexent.server.audit_log import AuditLog
 from lexent.server.connections import protocol, within_open_files
 from lexent.server.metrics import Metrics
 from lexent.server.registry import IndexRegistry
@@ -63,6 +64,7 @@ def make(
         encoder=encoder,
         lexicon=lexicon,
         trust_encoder=trust_encoder,
+        audit_log=None if chosen.audit_log is None else AuditLog(chosen.audit_log),
     )
     workers = Workers(threads=chosen.threads, most=limits.concurrency, seconds=limits.seconds)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lexent.lexicon.concepts import Category
 from lexent.search.coded_text import CodedText
+from lexent.server.audit_log import Caller
 from lexent.server.replies import ConceptReply, ConceptRow, ConceptsReply, LexiconReply, QuantilesReply, RaisingWord
 from lexent.server.served import ServedIndex
 
@@ -95,10 +96,10 @@ def _facts(searcher: Searcher, concept: Concept) -> dict[str, Any]:
     }
 
 
-def renamed(served: ServedIndex, name: str, label: str | None) -> ConceptReply:
+def renamed(served: ServedIndex, name: str, label: str | None, *, by: Caller) -> ConceptReply:
     """Gives a concept the user's label; None restores the lexicon's."""
     concept = served.index.lexicon.resolve(name).id
-    served.rename(concept, label)
+    served.rename(concept, label, by=by)
     return shown(served, str(concept), limit=10)
 
 

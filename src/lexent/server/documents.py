@@ -12,6 +12,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from lexent.errors import InputError, LexentError
+from lexent.server.audit_log import Caller
 from lexent.server.bodies import DocumentBody
 from lexent.server.replies import ChangeReply, DocumentReply
 from lexent.server.served import ServedIndex
@@ -48,23 +49,23 @@ def got(served: ServedIndex, id: str, *, tokens: bool) -> DocumentReply:
     return DocumentReply(document.id, document.title, document.text, document.metadata, concepts, words)
 
 
-def added(served: ServedIndex, documents: list[DocumentBody], *, upsert: bool) -> ChangeReply:
+def added(served: ServedIndex, documents: list[DocumentBody], *, upsert: bool, by: Caller) -> ChangeReply:
     """Adds all or none."""
     if len(documents) > served.limits.batch:
         raise InputError(
             f"{len(documents):,} documents at once; allowed: at most {served.limits.batch:,}; "
             "for more send rows to documents/bulk"
         )
-    return served.add(documents, upsert=upsert)
+    return served.add(documents, upsert=upsert, by=by)
 
 
-def deleted(served: ServedIndex, ids: list[str], *, filter: str | None) -> ChangeReply:
+def deleted(served: ServedIndex, ids: list[str], *, filter: str | None, by: Caller) -> ChangeReply:
     """Delete documents by id, or those that match a filter, written as JSON; all or none."""
     if filter is not None or not ids:
-        return served.delete(ids or None, filter=None if filter is None else _filter_of(filter))
+        return served.delete(ids or None, filter=None if filter is None else _filter_of(filter), by=by)
     if len(ids) > served.limits.batch:
         raise InputError(f"{len(ids):,} ids at once; allowed: at most {served.limits.batch:,}")
-    return served.delete(ids)
+    return served.delete(ids, by=by)
 
 
 def _filter_of(given: str) -> dict[str, Any]:
@@ -89,6 +90,7 @@ class _Row:
 class _Commit:
     """What became of some rows. Each is added or has an error, unless the index could not be written."""
 
+    by: Caller
     added: int = 0
     replaced: int = 0
     errors: list[tuple[int, LexentError]] = field(default_factory=list)
@@ -111,7 +113,7 @@ class _Commit:
                     self._refuse(row, error)
 
     def _add(self, served: ServedIndex, rows: list[_Row], *, upsert: bool) -> None:
-        change = served.add([row.document for row in rows], upsert=upsert)
+        change = served.add([row.document for row in rows], upsert=upsert, by=self.by)
         earlier = sum(len(row.lines) - 1 for row in rows)
         self.added += change.added + earlier
         self.replaced += change.replaced + earlier
@@ -126,6 +128,7 @@ class Bulk:
 
     served: ServedIndex
     upsert: bool
+    by: Caller
     lines: int = 0
     blank: int = 0
     added: int = 0
@@ -192,7 +195,7 @@ class Bulk:
         rows, self._rows, self._bytes = self._rows, {}, 0
         if not rows:
             return
-        through, done = max(row.lines[-1] for row in rows.values()), _Commit()
+        through, done = max(row.lines[-1] for row in rows.values()), _Commit(self.by)
 
         def work() -> None:
             try:

@@ -61,7 +61,7 @@ def of(error: Exception) -> Response:
         return answer(error.http_status, str(error), slug=error.slug, headers=error.headers)
     if isinstance(error, LexentError):
         headers = {"Retry-After": "1"} if isinstance(error, LockedError) else None
-        return answer(error.http_status, str(error), slug=_slug(error), headers=headers)
+        return answer(error.http_status, str(error), slug=slug_of(error), headers=headers)
     log.error("unexpected %s", type(error).__name__, exc_info=error)
     return answer(500, "something went wrong that should not; the server's log has the traceback", slug="unexpected")
 
@@ -96,7 +96,9 @@ def install(app: FastAPI) -> None:
         app.add_exception_handler(kind, handler)
 
 
-def _slug(error: LexentError) -> str:
-    """NotFoundError is "not-found"."""
+def slug_of(error: LexentError) -> str:
+    """The kind of an error as one word: NotFoundError is "not-found"."""
+    if isinstance(error, ServerError):
+        return error.slug
     name = type(error).__name__.removesuffix("Error")
     return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).strip("-")

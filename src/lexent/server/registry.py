@@ -13,6 +13,7 @@ from lexent.errors import InputError, LexentError, NotFoundError
 from lexent.indexing.manifest import Manifest
 from lexent.models import EncoderLike, LexiconLike, load_encoder, load_lexicon
 from lexent.server import problems
+from lexent.server.audit_log import AuditLog
 from lexent.server.encoding import SharedEncoder, SharedLexicon
 from lexent.server.metrics import Metrics
 from lexent.server.micro_batching import MicroBatcher
@@ -35,6 +36,7 @@ class IndexRegistry:
         encoder: EncoderLike = None,
         lexicon: LexiconLike = None,
         trust_encoder: bool = False,
+        audit_log: AuditLog | None = None,
     ) -> None:
         if not paths:
             raise InputError("no index was given; name one or more: lexent serve DIR")
@@ -45,6 +47,7 @@ class IndexRegistry:
         self.ready = False
         self.batcher = MicroBatcher()
         self._given = (encoder, lexicon)
+        self._audit_log = audit_log
         self._trust_encoder = trust_encoder or encoder is not None
         self._encoders: dict[str, SharedEncoder] = {}
         self._lexicons: dict[str, SharedLexicon] = {}
@@ -76,7 +79,7 @@ class IndexRegistry:
             log.info("opening %s", name)
             manifest = Manifest.read(path)
             index = Index.open(path, encoder=self._encoder(manifest), lexicon=self._lexicon(manifest))
-            served = ServedIndex(name, index, self.batcher, self.limits)
+            served = ServedIndex(name, index, self.batcher, self.limits, self._audit_log)
             log.info("warming up %s", name)
             self._warm(served)
             self._served[name] = served
@@ -97,10 +100,12 @@ class IndexRegistry:
                     log.warning("%s cannot be refreshed: %s", served.name, error)
 
     def close(self) -> None:
-        """Close all indexes and the micro-batching thread."""
+        """Close all indexes, the micro-batching thread and the audit log."""
         for served in self.served():
             served.close()
         self.batcher.close()
+        if self._audit_log is not None:
+            self._audit_log.close()
 
     def _encoder(self, manifest: Manifest) -> SharedEncoder:
         source = self._given[0] or manifest.encoder.source

@@ -7,14 +7,16 @@ from time import perf_counter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexent.server import problems
+from lexent.server.audit_log import Caller
 from lexent.server.connections import network
 from lexent.server.files import POLICY
 from lexent.server.host_header import host_name, is_loopback
+from lexent.server.keys import READ_KEY, WRITE_KEY
 from lexent.server.metrics import Metrics
 from lexent.server.problems import ServerError
 from lexent.server.rate_limit import RateLimit
 from lexent.server.request_bodies import RequestBodies
-from lexent.server.settings import READ_KEY, WRITE_KEY, Settings
+from lexent.server.settings import Settings
 
 KEY_PATHS = ("/v1/", "/metrics", "/openapi.json")
 """Paths that need a key where the server has one. The page's files hold no data and need none."""
@@ -79,12 +81,10 @@ class RequestGuard:
         path, method = scope["path"], scope["method"]
         if not path.startswith(KEY_PATHS):
             return
-        access = self._settings.keys.access(_key(headers))
+        key, address = self._settings.keys.find(_key(headers)), (scope.get("client") or ("",))[0]
         if self._rate is not None:
-            named = self._settings.keys.any and access != "none"
-            address = network((scope.get("client") or ("",))[0])
-            self._rate.take(f"key {access}" if named else address, perf_counter())
-        if access == "none":
+            self._rate.take(f"key {key.name}" if key.secret else network(address), perf_counter())
+        if key.access == "none":
             raise ServerError(
                 f"a key is needed: send it as Authorization: Bearer KEY; it is in {WRITE_KEY} or {READ_KEY} where "
                 "the server was started",
@@ -99,10 +99,11 @@ class RequestGuard:
                 status=403,
                 slug="read-only",
             )
-        if changes and access != "write":
+        if changes and key.access != "write":
             raise ServerError(
                 f"this key may read and not change; use the one in {WRITE_KEY}", status=403, slug="read-only"
             )
+        scope.setdefault("state", {})["caller"] = Caller(key.name, address)
 
     def _check_host(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Refuse other host names on loopback (DNS rebinding) and requests from pages of other origins."""

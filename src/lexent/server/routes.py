@@ -47,6 +47,7 @@ STATUSES = {
 }
 WRITE_STATUSES = {
     423: "Another process is writing.",
+    503: "The server is still starting, or its audit log cannot be written.",
     507: "The disk is full.",
 }
 
@@ -141,9 +142,9 @@ def api_router(registry: IndexRegistry, settings: Settings, workers: Workers) ->
         served = registry.get(index)
         return await workers.run(lambda: Json(work(served, *given, **named)))
 
-    async def write(index: str, work: Callable[..., Any], *given: Any, **named: Any) -> Response:
-        served = registry.get(index)
-        return await served.writers.run(lambda: Json(work(served, *given, **named)))
+    async def write(request: Request, index: str, work: Callable[..., Any], *given: Any, **named: Any) -> Response:
+        served, by = registry.get(index), request.state.caller
+        return await served.writers.run(lambda: Json(work(served, *given, **named, by=by)))
 
     @routes.get("/indexes", response_model=IndexesReply, tags=["indexes"])
     async def indexes() -> Response:
@@ -215,14 +216,14 @@ def api_router(registry: IndexRegistry, settings: Settings, workers: Workers) ->
     }
 
     @routes.put(**label)
-    async def rename(index: IndexName, concept: ConceptName, body: LabelBody) -> Response:
+    async def rename(request: Request, index: IndexName, concept: ConceptName, body: LabelBody) -> Response:
         """Gives a concept your name for it, kept beside the index."""
-        return await write(index, concepts.renamed, concept, body.label)
+        return await write(request, index, concepts.renamed, concept, body.label)
 
     @routes.delete(**label)
-    async def unname(index: IndexName, concept: ConceptName) -> Response:
+    async def unname(request: Request, index: IndexName, concept: ConceptName) -> Response:
         """Gives a concept back the lexicon's own name."""
-        return await write(index, concepts.renamed, concept, None)
+        return await write(request, index, concepts.renamed, concept, None)
 
     change: dict[str, Any] = {
         "path": "/indexes/{index}/documents",
@@ -241,12 +242,13 @@ def api_router(registry: IndexRegistry, settings: Settings, workers: Workers) ->
         return await read(index, documents.got, id, tokens=tokens)
 
     @routes.post(**change)
-    async def add(index: IndexName, body: AddBody) -> Response:
+    async def add(request: Request, index: IndexName, body: AddBody) -> Response:
         """Adds documents, all of them or none. They are on the disk when this is answered."""
-        return await write(index, documents.added, body.documents, upsert=body.upsert)
+        return await write(request, index, documents.added, body.documents, upsert=body.upsert)
 
     @routes.delete(**change)
     async def delete(
+        request: Request,
         index: IndexName,
         id: Annotated[list[str] | None, Query(description="Ids of documents.")] = None,
         filter: Annotated[
@@ -254,7 +256,7 @@ def api_router(registry: IndexRegistry, settings: Settings, workers: Workers) ->
         ] = None,
     ) -> Response:
         """Deletes documents by id, or those that match a filter; all of them or none."""
-        return await write(index, documents.deleted, id or [], filter=filter)
+        return await write(request, index, documents.deleted, id or [], filter=filter)
 
     @routes.post(
         "/indexes/{index}/documents/bulk",
@@ -273,6 +275,6 @@ def api_router(registry: IndexRegistry, settings: Settings, workers: Workers) ->
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (NDJSON, "application/ndjson", "application/jsonl"):
             raise ServerError(f"rows come as {NDJSON}; given: {kind or 'no content type'}", status=415, slug="media")
-        return Stream(documents.Bulk(served, upsert=upsert).run(request.stream()))
+        return Stream(documents.Bulk(served, upsert=upsert, by=request.state.caller).run(request.stream()))
 
     return routes

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from lexent.artifact import MANIFEST
 from lexent.bounded_cache import BoundedCache
 from lexent.engine import Index
 from lexent.search.searcher import Searcher
+from lexent.server.audit_log import AuditLog, Caller, named, shortened
 from lexent.server.micro_batching import MicroBatcher
 from lexent.server.replies import ChangeReply, IndexReply
 from lexent.server.retuned_searchers import RetunedSearchers
@@ -24,8 +27,11 @@ MAX_CACHED_ANSWERS = 256
 class ServedIndex:
     """An index with many concurrent readers and one writer thread."""
 
-    def __init__(self, name: str, index: Index, batcher: MicroBatcher, limits: Limits) -> None:
+    def __init__(
+        self, name: str, index: Index, batcher: MicroBatcher, limits: Limits, audit_log: AuditLog | None = None
+    ) -> None:
         self.name, self.index, self.batcher, self.limits = name, index, batcher, limits
+        self._audit_log = audit_log
         self.cache: BoundedCache[Any, Any] = BoundedCache(MAX_CACHED_ANSWERS)
         self.writers = Workers(threads=1, most=limits.writes, seconds=None, name=f"lexent-write-{name}")
         self._searchers = RetunedSearchers()
@@ -62,30 +68,38 @@ class ServedIndex:
 
     # --- change, in the writer thread --------------------------------------------------------------------------
 
-    def add(self, documents: Sequence[Document], *, upsert: bool) -> ChangeReply:
+    def add(self, documents: Sequence[Document], *, upsert: bool, by: Caller) -> ChangeReply:
         """Add documents, all or none; they are durable when this returns."""
-        before = len(self.index)
-        with self.batcher.low_priority():
+        before, what = len(self.index), "upsert" if upsert else "add"
+        with self._change(by, what, **named([one.id for one in documents])) as done, self.batcher.low_priority():
             count = self.index.add(documents, upsert=upsert)
-        return self._changed(added=count, replaced=before + count - len(self.index))
+            return self._changed(done, added=count, replaced=before + count - len(self.index))
 
-    def delete(self, ids: Iterable[str] | None, *, filter: dict[str, Any] | None = None) -> ChangeReply:
+    def delete(self, ids: Sequence[str] | None, *, filter: dict[str, Any] | None = None, by: Caller) -> ChangeReply:
         """Delete documents by id or by a filter, all or none."""
-        return self._changed(deleted=self.index.delete(ids, filter=filter))
+        facts = named(ids or []) if filter is None else {"filter": shortened(json.dumps(filter))}
+        with self._change(by, "delete", **facts) as done:
+            return self._changed(done, deleted=self.index.delete(ids, filter=filter))
 
-    def rename(self, concept: int, label: str | None) -> None:
+    def rename(self, concept: int, label: str | None, *, by: Caller) -> None:
         """Give a concept the user's label; None restores the lexicon's."""
-        self.index.rename(concept, label)
-        self.cache.clear()
+        with self._change(by, "rename", concept=concept, label=None if label is None else shortened(label)):
+            self.index.rename(concept, label)
+            self.cache.clear()
 
     def close(self) -> None:
         """Finish the changes that wait, and close the index."""
         self.writers.close()
         self.index.close()
 
-    def _changed(self, **counts: int) -> ChangeReply:
+    def _change(self, by: Caller, what: str, **facts: Any) -> AbstractContextManager[dict[str, Any]]:
+        return nullcontext({}) if self._audit_log is None else self._audit_log.change(by, self.name, what, **facts)
+
+    def _changed(self, done: dict[str, Any], **counts: int) -> ChangeReply:
         self._clear_caches()
-        return ChangeReply(len(self.index), self.index.manifest.generation, **counts)
+        generation = self.index.manifest.generation
+        done |= {**counts, "generation": generation}
+        return ChangeReply(len(self.index), generation, **counts)
 
     def _clear_caches(self) -> None:
         self.cache.clear()

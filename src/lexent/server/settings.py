@@ -1,25 +1,16 @@
-"""Settings of a server: the address it listens at, API keys, and limits of requests."""
+"""Settings of a server: the address it listens at, who may use it, and limits of requests."""
 
 from __future__ import annotations
 
 import ipaddress
-import os
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hmac import compare_digest
-from typing import Literal
 
 from lexent.errors import InputError
+from lexent.server.keys import READ_KEY, WRITE_KEY, Keys
 
-WRITE_KEY = "LEXENT_API_KEY"
-READ_KEY = "LEXENT_READ_KEY"
-MIN_KEY_CHARS = 16
-"""Characters that a key must have."""
 HIGHEST_RATE = 1_000_000
 """Requests a second that a limit may allow."""
-
-Access = Literal["none", "read", "write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,46 +51,6 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
-    """API keys. Without any, everyone who reaches the server may read and change."""
-
-    write: str | None = field(default=None, repr=False)
-    """The key that may read and change."""
-    read: str | None = field(default=None, repr=False)
-    """The key that may only read."""
-
-    def __post_init__(self) -> None:
-        for name, key in ((WRITE_KEY, self.write), (READ_KEY, self.read)):
-            if key is not None and (len(key) < MIN_KEY_CHARS or not key.isascii() or not key.isprintable()):
-                raise InputError(
-                    f"the key in {name} has {len(key)} characters; a key has at least {MIN_KEY_CHARS}, all ASCII; "
-                    "make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
-                )
-        if self.write is not None and self.write == self.read:
-            raise InputError(f"{WRITE_KEY} and {READ_KEY} are the same; give them different values")
-
-    @staticmethod
-    def of(environment: Mapping[str, str] | None = None) -> Keys:
-        """The keys that the environment holds."""
-        given = os.environ if environment is None else environment
-        return Keys(write=given.get(WRITE_KEY) or None, read=given.get(READ_KEY) or None)
-
-    @property
-    def any(self) -> bool:
-        """Whether any key is needed."""
-        return self.write is not None or self.read is not None
-
-    def access(self, given: bytes | None) -> Access:
-        """What a key opens. Both comparisons are always made, and each takes the same time whatever was given."""
-        if not self.any:
-            return "write"
-        key = given or b""
-        writes = self.write is not None and compare_digest(key, self.write.encode())
-        reads = self.read is not None and compare_digest(key, self.read.encode())
-        return "write" if writes else "read" if reads else "none"
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a server."""
 
@@ -123,6 +74,8 @@ class Settings:
     """The host name of a proxy on this machine that passes requests on with their Host. Needs a key: LEXENT_API_KEY."""
     rate_limit: float | None = None
     """Requests a second of one key, or without a key of one address; more are answered 429. None is no limit."""
+    audit_log: str | None = None
+    """A file that gets two lines for each change of a client: who, what and when. No change is made without them."""
     threads: int = 32
     """Requests that are worked on in threads; encoding has one of its own."""
 
