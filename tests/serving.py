@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,21 +14,26 @@ import httpx
 
 import small
 from lexent.encoders import TinyEncoder
-from lexent.server.app import Server, config, listen, make
+from lexent.server.app import Server, address, config, listen, make
 from lexent.server.settings import Settings
 
 
 @contextmanager
-def serving(paths: Sequence[Path], settings: Settings | None = None, **parts: Any) -> Iterator[httpx.Client]:
+def serving(
+    paths: Sequence[Path], settings: Settings | None = None, *, loop: str = "auto", **parts: Any
+) -> Iterator[httpx.Client]:
     """A client of a server that is ready; the tiny encoder and its lexicon where no others are given."""
     chosen: dict[str, Any] = {"encoder": TinyEncoder(), "lexicon": small.lexicon(), **parts}
     app = make(paths, settings, **chosen)
     made = listen("127.0.0.1", 0, others=False)
-    server = Server(config(app, settings or Settings()))
+    given = settings or Settings()
+    server = Server(config(app, given))
+    server.config.loop = loop
+    verify = True if given.tls_cert is None else ssl.create_default_context(cafile=given.tls_cert)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [made]}, daemon=True)
     thread.start()
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{made.getsockname()[1]}", timeout=60) as client:
+        with httpx.Client(base_url=address(given, made), timeout=60, verify=verify) as client:
             wait_until_ready(client)
             client.app = app  # type: ignore[attr-defined]
             yield client

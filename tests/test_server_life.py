@@ -12,14 +12,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+import certificates
 from commands import furnished, run, tiny
 from lexent.engine import Index
 from serving import wait_until_ready
@@ -192,20 +191,7 @@ def test_what_cannot_be_served_is_refused_at_once(
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate of localhost, signed by itself, and its key."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    folder, key = tmp_path_factory.mktemp("tls"), ec.generate_private_key(ec.SECP256R1())
-    name, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")]), datetime.now(UTC)
-    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1))
-    made = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
-    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    plain, pem = serialization.NoEncryption(), serialization.Encoding.PEM
-    (folder / "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
-    return folder / "cert.pem", folder / "key.pem"
+    return certificates.certificate(tmp_path_factory.mktemp("tls"))
 
 
 def test_a_server_with_a_certificate_answers_over_https(place: Path, certificate: tuple[Path, Path]) -> None:

@@ -72,7 +72,7 @@ def start(
     from lexent.server.settings import Settings as ServerSettings
 
     chosen = ServerSettings(keys=Keys.of(), limits=Limits(**limits or {}), **settings)
-    chosen.certificate()
+    chosen.tls()  # refused before anything is opened
     made = listen(chosen.host, chosen.port, others="port" not in settings)
     where = address(chosen, made)
     page = f"{where}/search?{urlencode({'q': query})}" if query else where

@@ -149,7 +149,7 @@ def config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what strangers send is no warning
     return uvicorn.Config(
         app,
-        http=protocol(within_open_files(settings.limits)),
+        http=protocol(within_open_files(settings.limits), settings.tls()),
         ws="none",
         access_log=False,
         log_config=None,
@@ -157,8 +157,8 @@ def config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         date_header=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        ssl_certfile=settings.tls_cert,
-        ssl_keyfile=settings.tls_key,
+        proxy_headers=settings.public_name is not None,
+        forwarded_allow_ips=["127.0.0.1", "::1"],
     )
 
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
+import socket
+import ssl
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
+from typing import Any, Protocol
 
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -29,19 +33,26 @@ RESERVED_FILES = 256
 """Open files that the rest of the process needs."""
 
 
+class Connection(Protocol):
+    """What is counted: a connection, or the TLS handshake of one."""
+
+    def abort(self) -> None:
+        """Close at once: what was not sent is dropped."""
+
+
 class Connections:
     """The open connections of a server."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._addresses: Counter[str] = Counter()
-        self._open: dict[LimitedProtocol, str] = {}
-        self._waiting: dict[LimitedProtocol, None] = {}
+        self._open: dict[Connection, str] = {}
+        self._waiting: dict[Connection, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def opened(self, connection: LimitedProtocol, address: str) -> bool:
+    def opened(self, connection: Connection, address: str) -> bool:
         """Count a new connection; False where there is no room for it."""
         if self._addresses[address] >= self.limits.connections_per_address:
             longest = next((one for one in self._waiting if self._open[one] == address), None)
@@ -58,7 +69,7 @@ class Connections:
         self._addresses[address] += 1
         return True
 
-    def closed(self, connection: LimitedProtocol) -> None:
+    def closed(self, connection: Connection) -> None:
         """Count a connection no longer."""
         self._waiting.pop(connection, None)
         address = self._open.pop(connection, None)
@@ -66,13 +77,13 @@ class Connections:
             self._addresses[address] -= 1
             self._addresses += Counter()  # drops those of 0
 
-    def waits(self, connection: LimitedProtocol) -> None:
+    def waits(self, connection: Connection) -> None:
         """From now on the server waits for this connection, which may be closed for another one."""
         self._waiting.pop(connection, None)
         if connection in self._open:
             self._waiting[connection] = None
 
-    def works(self, connection: LimitedProtocol) -> None:
+    def works(self, connection: Connection) -> None:
         """The server works for this connection."""
         self._waiting.pop(connection, None)
 
@@ -81,6 +92,8 @@ class LimitedProtocol(HttpToolsProtocol):
     """HTTP over one connection, closed where it keeps the server waiting or sends headers without end."""
 
     shared: Connections
+    handshake: Handshake | None = None
+    """That of TLS, which came before."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a request, if there is room for one more connection."""
@@ -89,6 +102,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._outside_body = 0  # bytes since the last request, or since the last piece of a body
         self._in_headers = False
         super().connection_made(transport)
+        if self.handshake is not None:
+            self.handshake.end()
         if self.shared.opened(self, network(self.client[0] if self.client else "")):
             self._wait(self.shared.limits.header_seconds)
         else:
@@ -246,13 +261,71 @@ class LimitedProtocol(HttpToolsProtocol):
         self._wait(self._linger)
 
 
-def protocol(limits: Limits) -> type[LimitedProtocol]:
-    """The protocol of a server, whose connections share these limits."""
+class Handshake(asyncio.Protocol):
+    """A TLS handshake. It is counted as a connection, has the time of headers, and is followed by HTTP.
 
-    class Protocol(LimitedProtocol):
+    Left to asyncio, it would not be known to anybody before its end, for which it would have a minute. So connections
+    are accepted without TLS, and their sockets are then given to the event loop anew.
+    """
+
+    def __init__(self, http: LimitedProtocol, context: ssl.SSLContext) -> None:
+        self._http, self._context = http, context
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, if there is room for one more connection. uvicorn closes those of its list when it ends."""
+        shared, peer = self._http.shared, transport.get_extra_info("peername")
+        if shared.opened(self, network(peer[0] if peer else "")):
+            shared.waits(self)
+            self._http.connections.add(self)  # type: ignore[arg-type]
+            self._socket = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
+            accepted = self._http.loop.connect_accepted_socket(
+                self._protocol, self._socket, ssl=self._context, ssl_handshake_timeout=shared.limits.header_seconds
+            )
+            self._task = self._http.loop.create_task(accepted)
+            self._task.add_done_callback(self._done)
+        transport.abort()  # nothing was read from it
+
+    def abort(self) -> None:
+        """Close at once."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._task.cancel()
+
+    shutdown = abort  # the server ends
+
+    def end(self) -> None:
+        """Count it no longer: the connection is counted in its place, or closed."""
+        self._http.shared.closed(self)
+        self._http.connections.discard(self)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self.end()
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled() or error is not None:
+            self._socket.close()
+        if error is not None and not isinstance(error, OSError):  # those of TLS are OSErrors
+            raise error
+
+    def _protocol(self) -> LimitedProtocol:
+        self._http.handshake = self
+        return self._http
+
+
+def protocol(limits: Limits, context: ssl.SSLContext | None = None) -> type[asyncio.Protocol]:
+    """The protocol of a server, whose connections share these limits; context: that of TLS."""
+
+    class Http(LimitedProtocol):
         shared = Connections(limits)
 
-    return Protocol
+    if context is None:
+        return Http
+    tls = context
+
+    class Secured(Handshake):
+        def __init__(self, **given: Any) -> None:
+            super().__init__(Http(**given), tls)
+
+    return Secured
 
 
 def network(address: str) -> str:

@@ -91,18 +91,19 @@ class Settings:
                 f"(and {READ_KEY} for those who may only search), or leave --host and --public-name out"
             )
 
-    def certificate(self) -> None:
-        """Refuse a certificate and key that cannot be read, or do not belong together."""
+    def tls(self) -> ssl.SSLContext | None:
+        """The certificate and key, None without; refused if they cannot be read or do not belong together."""
         if self.tls_cert is None:
-            return
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self.tls_cert, self.tls_key, password=lambda: "")  # does not ask for one
         except OSError as error:  # of TLS, too
             raise InputError(
                 f'the certificate "{self.tls_cert}" with the key "{self.tls_key}" cannot be used ({error}); '
                 "allowed: PEM files that belong together, the key without a password"
             ) from error
+        return context
 
     @property
     def loopback(self) -> bool:
