@@ -113,6 +113,17 @@ def test_headers_that_do_not_end_are_closed_after_a_handshake_too(secured: httpx
         assert b"HTTP/1.1 408 " in rest_of(inner)
 
 
+def test_a_handshake_gives_its_place_to_its_connection(tmp_path: Path) -> None:
+    small.build(tmp_path / "docs.lexent").close()
+    cert, key = map(str, certificate(tmp_path))
+    settings = Settings(limits=Limits(connections_per_address=1), tls_cert=cert, tls_key=key)
+    with serving([tmp_path / "docs.lexent"], settings) as client:
+        context = ssl.create_default_context(cafile=cert)
+        for _ in range(20):
+            with httpx.Client(base_url=client.base_url, verify=context) as other:
+                assert [other.get("/health").status_code for _ in range(2)] == [200, 200]
+
+
 def test_a_server_ends_while_a_handshake_does_not(tmp_path: Path) -> None:
     small.build(tmp_path / "docs.lexent").close()
     cert, key = certificate(tmp_path)

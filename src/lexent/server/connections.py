@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import os
 import socket
 import ssl
 from collections import Counter
@@ -272,31 +271,28 @@ class Handshake(asyncio.Protocol):
         self._http, self._context = http, context
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, if there is room for one more connection. uvicorn closes those of its list when it ends."""
+        """Begin, if there is room for one more connection."""
         shared, peer = self._http.shared, transport.get_extra_info("peername")
-        if shared.opened(self, network(peer[0] if peer else "")):
-            shared.waits(self)
-            self._http.connections.add(self)  # type: ignore[arg-type]
-            self._socket = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
-            accepted = self._http.loop.connect_accepted_socket(
-                self._protocol, self._socket, ssl=self._context, ssl_handshake_timeout=shared.limits.header_seconds
-            )
-            self._task = self._http.loop.create_task(accepted)
-            self._task.add_done_callback(self._done)
+        with suppress(OSError):  # too many open files
+            self._socket: socket.socket = transport.get_extra_info("socket").dup()
+            if shared.opened(self, network(peer[0] if peer else "")):
+                shared.waits(self)
+                accepted = self._http.loop.connect_accepted_socket(
+                    self._protocol, self._socket, ssl=self._context, ssl_handshake_timeout=shared.limits.header_seconds
+                )
+                self._task = self._http.loop.create_task(accepted)
+                self._task.add_done_callback(self._done)
+            else:
+                self._socket.close()
         transport.abort()  # nothing was read from it
 
     def abort(self) -> None:
         """Close at once."""
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
         self._task.cancel()
-
-    shutdown = abort  # the server ends
 
     def end(self) -> None:
         """Count it no longer: the connection is counted in its place, or closed."""
         self._http.shared.closed(self)
-        self._http.connections.discard(self)
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self.end()
