@@ -122,7 +122,7 @@ def test_damaged_names_are_refused(tmp_path: Path) -> None:
 # --- counts ------------------------------------------------------------------------------------------------------
 
 
-def counted(texts: list[str]) -> ConceptWords:
+def counter_of(texts: list[str]) -> WordCounter:
     from lexent.pipeline import Pipeline
     from lexent.recipes import get
 
@@ -130,7 +130,11 @@ def counted(texts: list[str]) -> ConceptWords:
     counter = WordCounter(pipeline.lexicon.size)
     for batch in pipeline.coded(texts, kind="document"):
         counter.add_tokens([texts[place] for place in batch.positions], batch.tokens, batch.codes)
-    return counter.result(100)
+    return counter
+
+
+def counted(texts: list[str]) -> ConceptWords:
+    return counter_of(texts).result(100)
 
 
 @settings(deadline=None, max_examples=25)
@@ -153,6 +157,26 @@ def test_keys_are_sorted_stably(pairs: list[tuple[int, int]], more: int) -> None
     keys = np.array([(concept + more) << 32 | word for concept, word in pairs * 2], np.int64)
     order = concept_words._order(keys, 2**20 + 1 + more)
     np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))
+
+
+@pytest.mark.parametrize("most", [1, 500_000])
+def test_counters_add_up(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """A segment's counter absorbs those of its chunks, which number words each for themselves."""
+    monkeypatch.setattr(concept_words, "MAX_WAITING", 50)
+    monkeypatch.setattr(concept_words, "MAX_WORDS", most)  # with 1, words that no concept keeps are forgotten each time
+    texts = named.texts(30)
+    whole, parts = counter_of(texts), [counter_of(texts[start : start + 7][::-1]) for start in range(0, 30, 7)]
+    total = WordCounter(len(WORDS))
+    for part in parts:
+        total.absorb(part)
+    one, other = whole.result(100), total.result(100)
+    assert table(one) == table(other)
+    assert one.n_tokens == other.n_tokens
+    if most > 1:
+        counts = [dict(zip(part.words, part.word_tokens.tolist(), strict=True)) for part in (one, other)]
+        assert counts[0] == counts[1]
+    np.testing.assert_array_equal(one.tokens, other.tokens)
+    np.testing.assert_allclose(one.at_start, other.at_start, rtol=1e-5)
 
 
 def table(words: ConceptWords) -> set[tuple[int, str, int]]:

@@ -366,6 +366,31 @@ def test_latents_of_pooled_states_are_named_by_the_words_of_their_texts() -> Non
         assert concept.category == "lexical"
 
 
+def test_concepts_without_a_quotable_example_get_one_from_more_texts() -> None:
+    rows = {f"flour yeast {place}": np.array([1.0, 0.0]) for place in range(12)}
+    rows |= {f"pawn bishop {place}": np.array([0.0, 1.0]) for place in range(12)}
+    named_on, more = [text for text in rows if text[-1] != "1"], ["pawn bishop 1", "flour yeast 1"]
+    sae = SparseAutoencoder(
+        SAEConfig(2, 2, 1, tied=True),
+        encoder=np.eye(2, dtype=np.float32),
+        decoder=None,
+        b_enc=np.zeros(2, np.float32),
+        b_dec=np.zeros(2, np.float32),
+    )
+    encoder = ArrayEncoder(rows)
+    info = LexiconInfo("pooled", encoder.id, encoder.fingerprint, "pooled")
+    quotable = {text for text in rows if text.startswith("flour")}
+    done: list[int] = []
+    named = named_lexicon(
+        sae, named_on, encoder=encoder, info=info, quotable=quotable, quotes=more, progress=done.append
+    )
+    assert sum(done) == len(named_on) + len(more)
+    assert len(named.concepts[0].examples) == 3
+    assert "flour yeast 1" not in named.concepts[0].examples
+    assert named.concepts[1].examples == ("pawn bishop 1",)
+    assert not named_lexicon(sae, named_on, encoder=encoder, info=info, quotable=quotable).concepts[1].examples
+
+
 def test_examples_of_pooled_latents_begin_near_their_words() -> None:
     from lexent.lexicon.topics import _snippet
 

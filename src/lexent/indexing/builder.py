@@ -26,7 +26,7 @@ from lexent.indexing.passages import passages_of
 from lexent.indexing.resuming import add_rest, fill, unindexed
 from lexent.indexing.writer import EncodedDocuments, SegmentWriter, Writer, committed, write_names
 from lexent.lexicon.collection_names import name_concepts
-from lexent.lexicon.concept_words import COUNTED_WORDS, WordCounter
+from lexent.lexicon.concept_words import WordCounter
 from lexent.models import EncoderLike, LexiconLike, encoder_source, lexicon_source, load_encoder, load_lexicon
 from lexent.pipeline import Coded, Pipeline
 from lexent.recipes import Recipe
@@ -212,7 +212,7 @@ def material_of(
     if vectors:
         stores[DenseStore.name] = DenseStore.of(np.concatenate(vectors)[order])
     terms = [] if words is None else [splitter_of(words).counted(text) for text in texts]
-    return EncodedDocuments(codes, PassageStore.of(passages), stores, counter.result(COUNTED_WORDS), terms)
+    return EncodedDocuments(codes, PassageStore.of(passages), stores, counter, terms)
 
 
 def _in_documents(progress: Progress, n_passages: int, n_documents: int) -> Progress:

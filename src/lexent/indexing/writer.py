@@ -63,7 +63,7 @@ class EncodedDocuments:
     passages: PassageStore
     """Their passages, which the codes and the forward index are of."""
     forward: ForwardIndex
-    words: ConceptWords
+    words: WordCounter
     """Which words raised each concept."""
     terms: Sequence[Sequence[WrittenTerm]] = ()
     """The words of each passage, where the index keeps them."""
@@ -139,7 +139,7 @@ class SegmentWriter:
             codes = codes.with_words(self.new_words.counts(made.terms).above(self.size))
             self.raise_size()
         self.packer.add(codes)
-        self.words.merge(made.words)
+        self.words.absorb(made.words)
         for name, store in self.stores.items():
             assert len(made.forward[name]) == len(made.codes)
             store.append(made.forward[name])

@@ -226,6 +226,18 @@ class WordCounter:
                 np.subtract.at(self._fired, concept, more)
                 self._n_tokens -= more
 
+    def absorb(self, other: WordCounter) -> None:
+        """Adds what another counter has counted, in all its detail."""
+        numbers = self._numbered(list(other._numbers))
+        np.add.at(self._tokens, numbers, other._tokens[: len(numbers)])
+        self._n_tokens += other._n_tokens
+        if other._waiting:  # at once: words may be numbered anew after each part that waits
+            keys, sums, counts = map(np.concatenate, zip(*other._waiting, strict=True))
+            self._wait(keys >> 32 << 32 | numbers[keys & 0xFFFFFFFF], sums, counts)
+        self._totals += other._totals
+        self._fired += other._fired
+        self._at_start += other._at_start
+
     def merge(self, other: ConceptWords) -> None:
         """Adds what was counted before."""
         numbers = self._numbered(other.words)

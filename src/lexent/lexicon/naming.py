@@ -13,7 +13,7 @@ from lexent.lexicon.concepts import Concept, Concepts
 from lexent.lexicon.lexicon import Lexicon, LexiconInfo
 from lexent.lexicon.names import Spans, name_all
 from lexent.lexicon.statistics import TEXTS_PER_CHUNK, Statistics, collect
-from lexent.lexicon.topics import name_topics
+from lexent.lexicon.topics import name_topics, with_examples
 from lexent.types import Progress
 
 if TYPE_CHECKING:
@@ -36,17 +36,20 @@ def named_lexicon(
     whole: SparseAutoencoder | None = None,
     whole_texts: Sequence[str] | None = None,
     quotable: Container[str] | None = None,
+    quotes: Sequence[str] = (),
     progress: Progress = None,
 ) -> Lexicon:
     """Name the latents by what they fire on in the texts; latents that never fire are dropped.
 
     Winners are named by the words that they win for, and none is dropped: they stand in buckets and groups. whole: a
     second autoencoder, for the vectors of whole texts; whole_texts: what it is named on, where not the same.
-    quotable: the texts that examples of concepts may be quoted from; all where not given. progress counts the texts of
-    both.
+    quotable: the texts that examples of concepts may be quoted from; all where not given. quotes: more of these, read
+    for concepts of whole texts that have no example otherwise. progress counts all texts.
     """
     if info.level == "pooled":
         concepts = name_topics(texts, encoder=encoder, sae=sae, quotable=quotable, progress=progress)
+        if quotes:
+            concepts = with_examples(concepts, quotes, encoder=encoder, sae=sae, progress=progress)
     else:
         statistics = collect(texts, encoder=encoder, sae=sae, quotable=quotable, progress=progress)
         concepts = name_all(statistics, texts, _spans(statistics, texts, encoder))

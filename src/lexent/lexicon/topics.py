@@ -8,6 +8,7 @@ since a weak activation is often about something else.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,9 +73,34 @@ def name_topics(
         labels[latent] = "" if count < least else labels[latent] or f"concept {latent}"
     frequency = [round(float(count / max(1, len(texts))), 6) for count in active.counts]
     quoted = np.array([quotable is None or text in quotable for text in texts], bool)
-    examples = [_examples(active, latent, texts, best, quoted) for latent, best in enumerate(found)]
+    examples = [
+        _examples(active, latent, texts, [word.text for word in best], quoted) for latent, best in enumerate(found)
+    ]
     rows = zip(labels, map(_category, found), frequency, examples, strict=True)
     return [Concept(latent, *row, raised_by=strongest(found[latent])) for latent, row in enumerate(rows)]
+
+
+def with_examples(
+    concepts: Sequence[Concept],
+    texts: Sequence[str],
+    *,
+    encoder: Encoder,
+    sae: SparseAutoencoder,
+    progress: Progress = None,
+) -> list[Concept]:
+    """The concepts, those without examples with some from these texts."""
+    batches = encoder.batches(texts, kind="document", level="pooled")
+    active = reduced(batches, sae, n_texts=len(texts), n_concepts=sae.config.d_sae, progress=progress)
+    quoted = np.ones(len(texts), np.bool_)
+    return [
+        concept
+        if concept.examples or not concept.label
+        else replace(
+            concept,
+            examples=_examples(active, concept.id, texts, [word for word, _ in concept.raised_by], quoted),
+        )
+        for concept in concepts
+    ]
 
 
 def _presence(texts: Sequence[str]) -> tuple[csr_matrix, list[str]]:
@@ -124,14 +150,14 @@ def _category(words: list[Word]) -> Category:
 
 
 def _examples(
-    active: Activations, latent: int, texts: Sequence[str], words: list[Word], quoted: NDArray[np.bool_]
+    active: Activations, latent: int, texts: Sequence[str], words: Sequence[str], quoted: NDArray[np.bool_]
 ) -> tuple[str, ...]:
     """Quotable texts of strong, middling and weak activation, each cut to where the latent's words stand."""
     own = active.of(latent)
     order = active.texts[own][np.argsort(-active.peaks[own], kind="stable")]
     order = order[quoted[order]]
     places = dict.fromkeys(int(share * (len(order) - 1)) for share in QUANTILES) if len(order) else {}
-    return tuple(_snippet(texts[order[place]], {word.text for word in words[:8]}) for place in places)
+    return tuple(_snippet(texts[order[place]], set(words[:8])) for place in places)
 
 
 def _snippet(text: str, words: set[str]) -> str:

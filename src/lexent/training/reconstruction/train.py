@@ -100,8 +100,12 @@ def train(
     trainer = Trainer(stream, config, folder=training_folder(out), held_out=held_out)
     # A pooled state is of its whole text, so that short texts say best what its latents are about.
     named_on = naming_texts(lessons if level == "pooled" else lessons[: len(learned)], weights, seed=config.seed)
+    quotes: list[str] = []
     if quotable is not None:
         quotable = {lessons[place] for place, source in enumerate(sources) if lessons[source] in quotable}
+        if level == "pooled":
+            named = set(named_on)
+            quotes = naming_texts(sorted(text for text in quotable if text not in named), seed=config.seed)
     sae = trainer.run(bits=bits, progress=reporter(progress, "train"))
     warn_of_dead_latents(trainer, passes=passes)
     last = trainer.latest
@@ -117,9 +121,11 @@ def train(
         **measured,
     }
     info = LexiconInfo(name or out.name, model.id, model.fingerprint, level, facts)
-    counter = naming_counter(progress, len(named_on))
+    counter = naming_counter(progress, len(named_on) + len(quotes))
     strongest = sae if config.nested_k is None else sae.configured(k=config.nested_k)
-    lexicon = named_lexicon(strongest, named_on, encoder=model, info=info, quotable=quotable, progress=counter)
+    lexicon = named_lexicon(
+        strongest, named_on, encoder=model, info=info, quotable=quotable, quotes=quotes, progress=counter
+    )
     lexicon = replace(lexicon, sae=lexicon.sae.configured(k=sae.config.k))
     return saved(lexicon, out, overwrite=overwrite)
 
