@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("build",),
     ("evaluation",),
     ("training",),
-    ("demo", "server", "studies"),
+    ("demo", "integrations", "server", "studies"),
     ("cli",),
     ("__init__", "__main__"),
 )
