@@ -11,6 +11,7 @@ import pytest
 os.environ["HF_HUB_OFFLINE"] = "1"  # before any library reads it: no test may need a download
 # The kernels are under test, at once and not when they are ready; test_start.py compares them with NumPy.
 os.environ.setdefault("LEXENT_KERNELS", "compiled")
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when that library is imported
 
 from lexent.encoders import Encoder
 from lexent.models import load_encoder
