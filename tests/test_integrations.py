@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-PACKAGES = {"langchain": "langchain_core", "llama_index": "llama_index", "haystack": "haystack"}
+PACKAGES = {"langchain": "langchain_core", "llama_index": "llama_index", "haystack": "haystack", "mcp": "mcp"}
 
 
 def python(code: str) -> str:

@@ -17,6 +17,7 @@ from lexent.cli.failures import Verbs, end_at_second_interrupt
 from lexent.cli.fuse import fuse
 from lexent.cli.index import add, compact, delete, index, retune
 from lexent.cli.info import info, verify
+from lexent.cli.mcp import mcp
 from lexent.cli.option_groups import add_commands, command_group
 from lexent.cli.readability import readability
 from lexent.cli.reproduce import reproduce
@@ -37,7 +38,7 @@ app = typer.Typer(
 )
 add_commands(
     app, demo=demo, index=index, add=add, delete=delete, compact=compact, retune=retune, search=search, explain=explain,
-    serve=serve, eval=evaluate, fuse=fuse, analyse=analyse, fidelity=fidelity, faithfulness=faithfulness,
+    serve=serve, mcp=mcp, eval=evaluate, fuse=fuse, analyse=analyse, fidelity=fidelity, faithfulness=faithfulness,
     readability=readability, reproduce=reproduce, tune=tune, train=train, info=info, verify=verify,
     backup=backup, restore=restore, doctor=doctor, warm=warm,
 )  # fmt: skip

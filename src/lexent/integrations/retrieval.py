@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,11 @@ def retrieve(
 ) -> list[Retrieved]:
     """The k best passages or documents, as `Index.search` finds them. lines: of each explanation, at most."""
     hits = index.search(query, k=k, steer=steer, filter=filter, min_strength=min_strength, unit=unit)
+    return retrieved(hits, lines=lines)
+
+
+def retrieved(hits: Iterable[Hit], *, lines: int) -> list[Retrieved]:
+    """What retrievers give of hits."""
     return [_retrieved(hit, lines) for hit in hits]
 
 

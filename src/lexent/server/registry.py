@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lexent import kernel_groups
+from lexent.artifact import names_of
 from lexent.engine import Index
 from lexent.errors import InputError, LexentError, NotFoundError
 from lexent.indexing.manifest import Manifest
@@ -40,7 +41,7 @@ class IndexRegistry:
     ) -> None:
         if not paths:
             raise InputError("no index was given; name one or more: lexent serve DIR")
-        self.paths = _named(paths)
+        self.paths = names_of(paths)
         for path in self.paths.values():
             Manifest.read(path)  # a folder that is no index is refused before any model is loaded
         self.limits, self.metrics = limits, metrics
@@ -133,15 +134,3 @@ class IndexRegistry:
             searcher.document_scorer.scores(hit.query.ids, hit.query.weights)
         with suppress(NotFoundError):
             served.index.lexicon.find("warm")
-
-
-def _named(paths: Sequence[Path]) -> dict[str, Path]:
-    """papers.lexent is "papers"; a second one of that name is "papers-2"."""
-    found: dict[str, Path] = {}
-    for path in paths:
-        stem = path.resolve().name.removesuffix(".lexent") or "index"
-        name, count = stem, 2
-        while name in found:
-            name, count = f"{stem}-{count}", count + 1
-        found[name] = path
-    return found
