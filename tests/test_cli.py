@@ -43,7 +43,7 @@ def test_verbs() -> None:
         *("search", "explain", "eval", "fuse", "tune", "analyse", "make", "make limit", "info", "verify", "doctor"),
         *("backup", "restore"),
         "warm",
-        "serve",
+        *("serve", "mcp"),
         *("fidelity", "faithfulness", "readability", "reproduce"),
         *("adapt", "adapt train", "adapt eval", "adapt explain", "adapt deletion"),
         *("concepts", "concepts list", "concepts show", "concepts find"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +220,65 @@ def test_python_of_the_training_page_runs(desk: Path, monkeypatch: pytest.Monkey
     assert (desk / "my.lexicon").is_dir()
 
 
+@pytest.mark.parametrize("package", ["langchain_core", "llama_index.core", "haystack"])
+def test_python_of_the_rag_page_runs(
+    tmp_path: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], package: str
+) -> None:
+    import lexent
+
+    pytest.importorskip(package)
+    lexent.index(str(desk / "papers.jsonl"), out=str(tmp_path / "papers.lexent")).close()
+    monkeypatch.chdir(tmp_path)
+    (code,) = (code for code in markdown.python(ROOT / "docs/rag.md") if f".{package.split('_')[0]}" in code)
+    exec(code, {})
+    assert re.search(r"d[05] |statins did not prevent", capsys.readouterr().out)
+
+
+def test_python_of_the_agents_page_runs(tmp_path: Path, desk: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    import lexent
+
+    pytest.importorskip("mcp")
+    path = str(tmp_path / "papers.lexent")
+    lexent.index(str(desk / "papers.jsonl"), out=path).close()
+    (code,) = markdown.python(ROOT / "docs/agents.md")
+    written = 'command="lexent", args=["mcp", "papers.lexent"]'
+    assert written in code
+    here = f"command={sys.executable!r}, args={['-m', 'lexent', 'mcp', path]!r}, env=dict(os.environ)"
+    exec(code.replace(written, here), {"os": os})
+    assert re.search(r"^d[05] 0 \d+ 0\.\d+$", capfd.readouterr().out, re.MULTILINE)
+
+
+def test_the_agents_page_lists_the_tools_and_their_arguments(tmp_path: Path) -> None:
+    pytest.importorskip("mcp")
+    import asyncio
+
+    import small
+    from lexent.integrations.mcp import IndexTools, make
+
+    small.build(tmp_path / "a.lexent").close()
+    tools = asyncio.run(make(IndexTools([tmp_path / "a.lexent"]), allow_writes=True).list_tools())
+    _, prose = markdown.split((ROOT / "docs/agents.md").read_text())
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", prose, re.MULTILINE)
+    listed = {tool: re.findall(r"`(\w+)`", arguments) for tool, arguments in rows}
+    assert listed == {tool.name: list(tool.input_schema["properties"]) for tool in tools}
+    (sentence,) = re.findall(r"Only (.*) must be given", prose)
+    needed = {name for tool in tools for name in tool.input_schema.get("required", [])}
+    assert set(re.findall(r"`(\w+)`", sentence)) == needed
+
+
+def test_the_rag_page_lists_the_metadata_and_the_parameters() -> None:
+    import inspect
+
+    from lexent.integrations.retrieval import EXPLAINED, retrieve
+
+    _, prose = markdown.split((ROOT / "docs/rag.md").read_text())
+    metadata, parameters = (part for part in prose.split("## ") if part.startswith(("What is in", "Parameters")))
+    rows = re.findall(r"^\| (`.*?) \|", metadata, re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(EXPLAINED)
+    names = re.findall(r"^\| `(\w+)`", parameters, re.MULTILINE)
+    assert names == [name for name in inspect.signature(retrieve).parameters if name not in ("index", "query")]
+
+
 def test_every_block_of_python_is_run_above() -> None:
     """A page that gets Python gets a test here, or in test_get_started.py."""
     blocks = {markdown.name(page): len(markdown.python(page)) for page in PAGES if markdown.python(page)}
@@ -231,6 +292,8 @@ def test_every_block_of_python_is_run_above() -> None:
         "docs/recipe-hybrid.md": 1,
         "docs/analyses.md": 1,
         "docs/train.md": 1,
+        "docs/rag.md": 3,
+        "docs/agents.md": 1,
     }
 
 

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import markdown
+from markdown import ROOT
+from test_docs_run import topic
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -45,6 +49,21 @@ def test_rag_context_gives_passages_with_reasons(tmp_path: Path, capsys: pytest.
     assert printed.startswith("[a] Statins and dementia")
     assert re.search(r"because: .+ \d\.\d\d, .+ \d\.\d\d", printed)
     assert "[b]" not in printed
+
+
+def test_rag_citations_prints_what_the_docs_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("langchain_core", reason='pip install "lexent[langchain]"')
+    rows = [{"id": f"d{n}", "title": topic(n)[0], "text": topic(n)[1], "year": 2012 + n} for n in range(10)]
+    (tmp_path / "papers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.chdir(tmp_path)
+    run("rag_citations.py", "papers.jsonl", "do statins prevent dementia?")
+    blocks, _ = markdown.split((ROOT / "docs/rag.md").read_text())
+    (shown,) = (block.text for block in blocks if block.language == "text")
+    assert capsys.readouterr().out == shown
+    run("rag_citations.py", "papers.jsonl", "who won the football match?")
+    assert capsys.readouterr().out == "nothing in papers.jsonl is about this\n"
 
 
 def test_recipes_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

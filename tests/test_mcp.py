@@ -155,7 +155,7 @@ def test_steering_is_for_a_search_or_for_all(folder: Path) -> None:
             assert row["documents"] > 0
             plain = await good(client, "search", query=QUERY)
             one = await good(client, "search", query=QUERY, steer={row["id"]: 0})
-            assert [moved["id"] for moved in one["steered"]] == [concept.id]
+            assert [moved["id"] for moved in one["steered"]] == [row["id"]]
             assert one["hits"] != plain["hits"]
             held = await good(client, "steer", factors={row["id"]: 0})
             assert held["factors"] == {row["id"]: 0}

@@ -51,7 +51,7 @@ class Hit(Shown):
 class Steered(Shown):
     """A concept that steering moved in a query."""
 
-    id: int
+    id: str
     label: str
     factor: float
     before: float
@@ -64,7 +64,7 @@ class SearchReply(Shown):
     index: str
     query: str
     concepts: list[Line] = Field(description="What the query was searched by, with weights. Use a label in steer.")
-    steered: list[Steered]
+    steered: list[Steered] = Field(description="Concepts that steering moved, the most moved first.")
     hits: list[Hit]
 
 

@@ -49,8 +49,8 @@ except ImportError as error:
 
 MAX_HITS = 100
 MAX_NEW_DOCUMENTS = 1_000
-SHOWN_DIFFERENCES = 8
-"""Concepts that an explanation shows of each list."""
+SHOWN_CONCEPTS = 8
+"""Concepts of each list in a reply."""
 SHOWN_LINES = 6
 """Lines of the explanation of a hit; the others are summed in one more."""
 
@@ -127,7 +127,7 @@ class IndexTools:
             index=name,
             query=query,
             concepts=concepts,
-            steered=[Steered(**{one: getattr(moved, one) for one in Steered.model_fields}) for moved in found.steered],
+            steered=[Steered(**{**one.to_dict(), "id": f"#{one.id}"}) for one in found.steered[:SHOWN_CONCEPTS]],
             hits=[_hit(one) for one in retrieved(found, lines=SHOWN_LINES)],
         )
 
@@ -144,7 +144,7 @@ class IndexTools:
         groups = found.explanation.groups or found.explanation.contributions
         above = None
         if found.above is not None:
-            differences = found.above.differences[:SHOWN_DIFFERENCES]
+            differences = found.above.differences[:SHOWN_CONCEPTS]
             above = Other(
                 rank=found.above.rank,
                 document_id=found.above.id,
@@ -161,7 +161,7 @@ class IndexTools:
             found=found.found,
             score=found.score,
             explanation=[Line(label=one.label, value=one.value) for one in groups],
-            missing=[Line(label=one.label, value=one.weight) for one in found.missing[:SHOWN_DIFFERENCES]],
+            missing=[Line(label=one.label, value=one.weight) for one in found.missing[:SHOWN_CONCEPTS]],
             above=above,
         )
 
