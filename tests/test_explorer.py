@@ -214,7 +214,7 @@ def test_form_comes_last_and_is_dimmed(tab: Tab, client: httpx.Client) -> None:
     forms = page.locator(".slides .slide").evaluate_all("all => all.map(one => one.classList.contains('form'))")
     assert forms == [False] * (len(forms) - 1) + [True]
     soft = "one => getComputedStyle(one).color"
-    shown = page.locator(".slide-name > a, .opener")
+    shown = page.locator(".single, .opener")
     assert shown.last.evaluate(soft) == page.locator("#found").evaluate(soft) != shown.first.evaluate(soft)
     assert page.locator(".name.form").count() > 0
     for hit in page.locator(".hit").all():
@@ -329,6 +329,60 @@ def test_what_is_in_focus_marks_its_words(tab: Tab, client: httpx.Client) -> Non
     wanted = {token["token"] for token in concept["tokens"]}  # also behind signs that JavaScript counts twice
     eventually(page, f"document.querySelector('.hit[data-key=wide]').querySelectorAll('mark').length >= {len(wanted)}")
     assert set(card.locator("mark").all_inner_texts()) == wanted
+
+
+LONG_QUERY = " ".join(f"{one} {other}" for one in QUERY.split() for other in small.TOPICS["bread"].split())
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_nothing_moves_on_hover(browser: Any, client: httpx.Client, width: int) -> None:
+    tab = Tab(browser, f"http://127.0.0.1:{client.base_url.port}", viewport={"width": width, "height": 740})
+    page = tab.open(f"/search?q={LONG_QUERY}")
+    page.locator(".echo mark").first.wait_for()
+    settled(page)
+    if width < 900:
+        page.locator(".panel summary").click()
+    places = (
+        "[...document.querySelectorAll('.echo, .hit, .name, .slide')]"
+        ".map(one => one.getBoundingClientRect()).map(box => [box.top + scrollY, box.height])"
+    )
+    before = page.evaluate(places)
+    for kind in (".hit:first-child .piece:not(.rest)", ".hit:nth-child(2) .name:not(.rest)", ".slide"):
+        for one in page.locator(kind).all():
+            one.dispatch_event("mouseenter")
+            eventually(page, "document.querySelector('.dim') !== null")
+            assert page.evaluate(places) == before
+            one.dispatch_event("mouseleave")
+            eventually(page, "document.querySelector('.dim') === null")
+    tab.close()
+    assert tab.errors == []
+
+
+def test_a_tap_explains_and_does_not_navigate(browser: Any, client: httpx.Client) -> None:
+    tab = Tab(
+        browser, f"http://127.0.0.1:{client.base_url.port}", viewport={"width": 360, "height": 740}, has_touch=True
+    )
+    page = tab.open(f"/search?q={QUERY}")
+    page.locator(".hit mark").first.wait_for()
+    settled(page)
+    url = page.url
+    page.locator(".hit .piece").first.tap()
+    page.locator(".hit:first-child .line[open]").wait_for()
+    page.locator(".hit:nth-child(2) .name").first.tap()
+    page.locator(".hit:nth-child(2) .line[open]").wait_for()
+    page.locator(".panel summary").tap()
+    for opener in page.locator(".opener").all():
+        opener.tap()
+    names = page.locator(".members .slide-name > :first-child:visible").all()
+    assert names
+    for name in names:
+        name.tap()
+        eventually(page, "document.querySelector('.dim') !== null")
+        assert page.url == url
+    cut = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.innerText)"
+    assert page.locator(".slide-name, .single, .opener, .name, .line-name").evaluate_all(cut) == []
+    tab.close()
+    assert tab.errors == []
 
 
 def test_a_long_text_is_cut_around_the_words_that_count(tab: Tab) -> None:

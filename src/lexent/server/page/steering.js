@@ -1,6 +1,6 @@
 // The panel that steers: a slider for each group of the query's concepts, which opens to those of its concepts.
 
-import { fill, h, named, plural } from "./dom.js";
+import { fill, h, plural } from "./dom.js";
 import { FORM } from "./bar.js";
 import { picker } from "./picker.js";
 import { common, factorOf, slider, stepOf } from "./slider.js";
@@ -61,7 +61,7 @@ export class Steering {
     };
     fill(this.side,
       h("p", { class: "soft small" }, "What the query is about: left turns it down and off, right up to four times. Hits move as you drag."),
-      list("Added concepts", added.map((concept) => this.single(concept, () => this.remove(concept.id)))),
+      list("Added concepts", added.map((concept) => this.member(concept, () => this.remove(concept.id)))),
       list("Groups of the query's concepts", [...shown, ...this.listed.filter((group) => group.form)].map((group) => this.group(group))),
       h("div", { class: "row" }, left > 0 && h("button", { class: "button plain small", type: "button", onclick: () => { this.all = true; this.draw(); } }, `Show ${left} more`), this.reset),
       picker(this.index, { label: "Add a concept by name", placeholder: "Add a concept by name", choose }),
@@ -103,12 +103,12 @@ export class Steering {
       opener.setAttribute("aria-expanded", String(open));
       inner.hidden = !open;
       if (!open || inner.firstChild) return;
-      fill(inner, concepts.map((id) => this.single(this.own.get(id) ?? { id, label: `#${id}` })));
+      fill(inner, concepts.map((id) => this.member(this.own.get(id) ?? { id, label: `#${id}` })));
       this.update();
     };
     const opener = several
       ? h("button", { class: "opener", type: "button", "aria-expanded": "false", title: `${plural(concepts.length, "concept")}; open to steer each`, onclick: () => show(inner.hidden) }, label)
-      : named(this.own.get(key) ?? { id: key, label }, this.link(key), label);
+      : this.single(this.own.get(key) ?? { id: key, label }, key);
     const head = this.row(`How much ${label} counts`, concepts, key, [h("span", { class: "dot" }), opener,
       several && h("span", { class: "soft small" }, ` ${concepts.length}`)], { "data-group": key });
     if (group.form) { head.classList.add("form"); head.title = FORM; }
@@ -116,9 +116,16 @@ export class Steering {
     return h("li", {}, head, several && inner);
   }
 
-  single(concept, remove) {
+  // The name of a concept, which marks its words, and a link to its page. A tap on the name leaves no page.
+  single(concept, key) {
+    if (concept.word) return h("span", { title: "a word of the documents" }, `“${concept.label}”`);
+    return [h("button", { class: "single", type: "button", title: `${concept.label} #${concept.id}`, onclick: () => this.focus(key, new Set([concept.id])) }, concept.label),
+      h("a", { href: this.link(concept.id), "aria-label": `About ${concept.label} #${concept.id}` }, "›")];
+  }
+
+  member(concept, remove) {
     const head = this.row(`How much the concept ${concept.label} #${concept.id} counts`, [concept.id], this.groups.key(concept.id),
-      [named(concept, this.link(concept.id), concept.label), !concept.word && h("span", { class: "soft small" }, ` #${concept.id}`)], { "data-concept": concept.id });
+      [this.single(concept, this.groups.key(concept.id)), !concept.word && h("span", { class: "soft small" }, ` #${concept.id}`)], { "data-concept": concept.id });
     if (remove) head.append(h("button", { class: "button plain small", type: "button", "aria-label": `Remove ${concept.label}`, onclick: remove }, "×"));
     return h("li", {}, head);
   }
