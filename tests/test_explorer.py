@@ -285,6 +285,73 @@ def test_an_address_shows_the_same_to_others(tab: Tab, browser: Any, client: htt
     assert hits(page) == wanted
 
 
+def kept_of(url: str) -> dict[str, list[str]]:
+    found = parse_qs(urlparse(url).query)
+    return {name: found[name] for name in ("q", "steer", "k", "filter") if name in found}
+
+
+def test_steering_hits_and_filters_hold_everywhere(tab: Tab, client: httpx.Client) -> None:
+    page = tab.open(f'/search?q={QUERY}&k=5&filter={{"n": {{"lt": 30}}}}')
+    page.wait_for_selector(".hit")
+    group_sliders(page).first.press("End")
+    settled(page)
+    kept = kept_of(page.url)
+    assert set(kept) == {"q", "steer", "k", "filter"}
+    how: dict[str, Any] = {"steer": steer_of(page), "filter": {"n": {"lt": 30}}, "query": QUERY}
+    links = page.locator("nav a, .title, .slides a")
+    assert all(kept_of(f"{tab.base}{href}") == kept for href in links.evaluate_all(HREFS))
+    ranked = hits(page)
+    page.locator(".hit .title").nth(2).click()
+    page.wait_for_selector(".verdict")
+    assert "number 3" in page.locator(".verdict").inner_text()
+    assert "4.0×" in page.locator(".kept").inner_text()
+    assert kept_of(page.url) == kept
+    page.locator("nav a", has_text="Compare").click()
+    page.wait_for_selector(".ranking li")
+    reply = client.post("/v1/indexes/docs/compare", json={**how, "k": 5}).json()
+    for place, system in enumerate(reply["systems"]):
+        ids = page.locator(".system").nth(place).locator("li").evaluate_all("all => all.map(one => one.dataset.id)")
+        assert ids == [hit["id"] for hit in system["hits"]]
+    page.go_back()
+    page.wait_for_selector(".verdict")
+    page.go_back()
+    page.wait_for_selector(".hit")
+    assert hits(page) == ranked
+    page.go_forward()
+    page.wait_for_selector(".verdict")
+    assert kept_of(page.url) == kept
+    page.get_by_role("link", name="Drop all").click()
+    page.wait_for_selector(".verdict")
+    assert kept_of(page.url) == {"q": [QUERY]}
+
+
+HREFS = "all => all.map(one => one.getAttribute('href'))"
+
+
+def test_turning_up_adds_to_what_is_set(tab: Tab, client: httpx.Client) -> None:
+    own = {one["id"] for one in searched(client)["concepts"]}
+    first, second = [concept for concept in range(96) if concept not in own][:2]
+    page = tab.open(f"/concept?id={first}")
+    page.get_by_role("link", name="Search with it").click()
+    page.locator(".kept", has_text=label_of(client, first)).wait_for()
+    page.goto(f"{tab.base}/concept?id={second}&steer={first}:2")
+    page.get_by_role("link", name="Search with it").click()
+    page.get_by_role("searchbox").fill(QUERY)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hit")
+    assert steer_of(page) == {f"#{first}": 2, f"#{second}": 2}
+    assert hits(page) == asked(client, steer=steer_of(page))
+    page.get_by_role("searchbox").fill("king light")
+    page.keyboard.press("Enter")
+    eventually(page, "document.title.startsWith('king light')")
+    settled(page)
+    assert hits(page) == asked(client, query="king light", steer={f"#{first}": 2, f"#{second}": 2})
+    page.goto(f"{tab.base}/concept?id={first}&q={QUERY}&steer={first}:2")
+    page.get_by_role("link", name="Turn it up in your search").click()
+    page.wait_for_selector(".hit")
+    assert steer_of(page) == {f"#{first}": 4}
+
+
 def test_any_concept_can_be_added_by_name(tab: Tab, client: httpx.Client) -> None:
     page = tab.open(f"/search?q={QUERY}")
     page.wait_for_selector(".hit")

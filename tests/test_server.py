@@ -287,6 +287,25 @@ def test_compare_ranks_by_dense_vectors_where_they_are_kept(tmp_path: Path) -> N
         assert {found[name]["hits"][0]["id"] for name in ("dense", "bm25")} == {"new"}
 
 
+def test_compare_and_explain_take_steering_and_filters(tmp_path: Path) -> None:
+    small.build(tmp_path / "all.lexent", extras=["dense", "lexical"]).close()
+    with serving([tmp_path / "all.lexent"]) as client:
+        how: dict[str, Any] = {"query": QUERY, "steer": {"#5": 4}, "filter": {"n": {"gte": 20}}}
+        systems = ask(client, "compare", index="all", k=10, **how)["systems"]
+        hits = ask(client, "search", index="all", k=10, **how)["hits"]
+        assert [hit["id"] for hit in systems[0]["hits"]] == [hit["id"] for hit in hits]
+        assert all(hit["metadata"]["n"] >= 20 for system in systems for hit in system["hits"])
+        assert {system["name"] for system in systems if system["hits"]} == {"latent-terms", "dense", "bm25"}
+        assert systems[0]["hits"][0]["text"] == hits[0]["text"]
+        for hit in hits[:3]:
+            found = ask(client, "explain", index="all", document=hit["id"], **how)
+            assert (found["rank"], found["score"]) == (hit["rank"], pytest.approx(hit["score"]))
+        outside = ask(client, "search", index="all", k=40, query=QUERY, filter={"n": {"lt": 20}})["hits"][0]
+        found = ask(client, "explain", index="all", document=outside["id"], **how)
+        assert found["rank"] is None
+        assert found["score"] > 0
+
+
 def test_compare_has_words_and_says_what_is_missing(client: httpx.Client) -> None:
     found = {one["name"]: one for one in ask(client, "compare", query="yeast dough oven", k=5)["systems"]}
     assert list(found) == ["latent-terms", "dense", "bm25"]

@@ -17,6 +17,7 @@ from lexent.search.searcher import Searcher
 
 if TYPE_CHECKING:
     from lexent.engine import Index
+    from lexent.search.document_scorer import Masks
     from lexent.search.feedback import Feedback
     from lexent.search.query import Query
     from lexent.search.steering import Steer
@@ -124,9 +125,16 @@ def why(
     return why_ranked(searcher, searcher.query(query, steer=steer, learning=learning), position, doc_id)
 
 
-def why_ranked(index: Searcher, weighed: Query, position: int, doc_id: str) -> RankExplanation:
-    """The same for a searcher and a query with its final weights. position: of any passage of the document."""
+def why_ranked(
+    index: Searcher, weighed: Query, position: int, doc_id: str, *, allowed: Masks | None = None
+) -> RankExplanation:
+    """The same for a searcher and a query with its final weights. position: of any passage of the document.
+
+    allowed: the documents that are ranked; None for all. One that is not among them has no rank.
+    """
     scores, matched = index.scores(weighed)
+    if allowed is not None:
+        matched = matched & np.concatenate(allowed)
     hits = np.flatnonzero(matched)
     order = index.in_documents(hits[np.lexsort((hits, -scores[hits]))])
     position = best_passage(index, weighed, position)

@@ -401,10 +401,10 @@ class Searcher:
         vector = encode(self.encoder, [query], kind="query", level="pooled").numpy()[0]
         return DenseRanking.of(self.reader, query, vector, self.document_scorer.masks(allowed))
 
-    def dense_search(self, query: str, *, k: int) -> list[DenseHit]:
+    def dense_search(self, query: str, *, k: int, allowed: Masks | None = None) -> list[DenseHit]:
         """The k documents of highest cosine with a query, by the encoder's own vectors, ties in document order."""
         arguments.whole("k", k, least=1)
-        found = self.dense(query)
+        found = self.dense(query, allowed=allowed)
         positions, scores = found.positions[:k].tolist(), found.scores[:k].tolist()
         documents = self.reader.at(positions)
         return [

@@ -111,15 +111,20 @@ class QueryBody(TextBody):
         return searcher.query(self.query, **self.weighing)
 
 
-class SearchBody(QueryBody):
+class FilteredBody(QueryBody):
+    """A query, how it is weighed, and among which documents."""
+
+    filter: Annotated[dict[str, Any] | None, Field(examples=[{"year": {"gte": 2019}, "lang": "en"}])] = None
+    """Only documents whose metadata match."""
+
+
+class SearchBody(FilteredBody):
     """The body of a search."""
 
     k: Annotated[int, Field(ge=1, le=1_000_000_000)] = 10
     """How many documents to give."""
     unit: Unit = "document"
     """What hits are: documents, each by its best passage, or passages, of which several may be of one document."""
-    filter: Annotated[dict[str, Any] | None, Field(examples=[{"year": {"gte": 2019}, "lang": "en"}])] = None
-    """Only documents whose metadata match."""
     min_score: Annotated[float | None, Field(allow_inf_nan=False)] = None
     """Leave out hits of a lower score."""
     min_strength: Annotated[float | None, Field(ge=0, le=1)] = None
@@ -136,7 +141,7 @@ class SearchBody(QueryBody):
     """Give each hit's score by pairs of words. Encodes the hits again."""
 
 
-class ExplainBody(QueryBody):
+class ExplainBody(FilteredBody):
     """The body of an explanation of one document."""
 
     document: Annotated[str, Field(min_length=1)]
@@ -154,7 +159,7 @@ class WordsBody(QueryBody):
     """Ids of documents, as a search gave them."""
 
 
-class CompareBody(TextBody):
+class CompareBody(FilteredBody):
     """The body of a comparison of systems."""
 
     k: Annotated[int, Field(ge=1, le=100)] = 10

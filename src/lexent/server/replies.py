@@ -55,6 +55,8 @@ class RankedDocument(Reply):
     id: str
     score: float
     title: str
+    """The first characters of its text where it has none."""
+    text: str
     metadata: Mapping[str, Any]
 
 

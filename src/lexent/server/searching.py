@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lexent.errors import InputError
 from lexent.explain.contributions import shared_terms
 from lexent.explain.ranking import best_passage, why_ranked
+from lexent.indexing.filters import Filter
 from lexent.server import turns
 from lexent.server.bodies import CompareBody, ExplainBody, SearchBody
 from lexent.server.replies import CompareReply, RankedDocument, System
@@ -16,6 +17,7 @@ from lexent.server.served import ServedIndex
 from lexent.server.word_attribution import behind, matches
 
 if TYPE_CHECKING:
+    from lexent.search.document_scorer import Masks
     from lexent.search.results import DenseHit, Hit
     from lexent.search.searcher import Searcher
     from lexent.types import Document
@@ -91,9 +93,10 @@ def hit_of(hit: Hit, names: dict[int, str], *, explained: bool, contributions: i
 def explain(served: ServedIndex, body: ExplainBody) -> dict[str, Any]:
     """Where a document stands for a query, and why not higher."""
     searcher = body.searcher(served)
-    query = body.weighed(searcher)
+    prepared = searcher.prepared([body.query], where=body.filter, **body.weighing)
+    query = prepared.queries[0]
     position = best_passage(searcher, query, searcher.reader.position(body.document))
-    found = why_ranked(searcher, query, position, body.document)
+    found = why_ranked(searcher, query, position, body.document, allowed=prepared.allowed)
     chosen = [part.concept for part in found.explanation.contributions[: body.tokens]]
     groups = [group.to_dict() for group in found.explanation.groups]
     reply = {**found.to_dict(), "strength": searcher.strength(query, found.score), "groups": groups}
@@ -103,28 +106,36 @@ def explain(served: ServedIndex, body: ExplainBody) -> dict[str, Any]:
 
 
 def compare(served: ServedIndex, body: CompareBody) -> CompareReply:
-    """The hits of each system for a query: concepts, words, and dense vectors where the index keeps them."""
+    """The hits of each system for a query: concepts, words, and dense vectors where the index keeps them.
+
+    Steering and feedback move concepts only; a filter holds for all systems.
+    """
     query, searcher = body.query, body.searcher(served)
+    allowed = searcher.reader.matching(Filter.of(body.filter)) if body.filter else None
     about = f"cosine of whole-text vectors, {searcher.manifest.encoder.id}"
 
     def by_concepts() -> Ranking:
-        return ((hit, hit.score) for hit in searcher.search_many([query], k=body.k)[0])
+        return (
+            (hit, hit.score) for hit in searcher.search_many([query], k=body.k, where=body.filter, **body.weighing)[0]
+        )
 
     def by_vectors() -> Ranking:
-        return ((hit, hit.score) for hit in searcher.dense_search(query, k=body.k))
+        return ((hit, hit.score) for hit in searcher.dense_search(query, k=body.k, allowed=allowed))
 
     if "dense" in searcher.manifest.extras:
         dense = _system("dense", "dense", about, by_vectors)
     else:
         dense = System("dense", "dense", about, hits=[], took_ms=0.0, missing=NO_VECTORS)
     concepts = _system(searcher.recipe.name, "concepts", "named concepts", by_concepts)
-    words = _system("bm25", "words", "BM25 over the words themselves", lambda: _by_words(searcher, query, body.k))
+    words = _system(
+        "bm25", "words", "BM25 over the words themselves", lambda: _by_words(searcher, query, body.k, allowed)
+    )
     return CompareReply(query, [concepts, dense, words])
 
 
-def _by_words(searcher: Searcher, query: str, k: int) -> Ranking:
+def _by_words(searcher: Searcher, query: str, k: int, allowed: Masks | None) -> Ranking:
     words = searcher.lexical()
-    found = words.top(words.query(query), k)
+    found = words.top(words.query(query), k, allowed=allowed)
     positions = found.positions[0][found.positions[0] >= 0].tolist()
     return zip(searcher.reader.at(positions), found.scores[0].tolist(), strict=False)
 
@@ -132,7 +143,7 @@ def _by_words(searcher: Searcher, query: str, k: int) -> Ranking:
 def _system(name: str, kind: str, about: str, ranking: Callable[[], Ranking]) -> System:
     start = perf_counter()
     hits = [
-        RankedDocument(rank, found.id, score, found.title or found.text[:120], found.metadata)
+        RankedDocument(rank, found.id, score, found.title or found.text[:120], found.text, found.metadata)
         for rank, (found, score) in enumerate(ranking(), start=1)
     ]
     return System(name, kind, about, hits, took_ms=_milliseconds(start))

@@ -2,6 +2,11 @@
 
 export const SCREENS = ["search", "compare", "concept", "document", "lexicon"];
 
+export function isScreen(location) {
+  const name = location.pathname.split("/")[1];
+  return !name || SCREENS.includes(name);
+}
+
 export function read(location = window.location) {
   const params = new URLSearchParams(location.search);
   const name = location.pathname.split("/")[1] || "search";
@@ -37,6 +42,12 @@ export function write(state, several) {
   return `/${state.screen}${text ? `?${text}` : ""}`;
 }
 
+// What holds on every screen: the query, how it is steered, the number of hits and the filter.
+export const KEPT = ["q", "steer", "k", "filter"];
+export const NOTHING_KEPT = { q: "", steer: new Map(), k: 10, filter: "" };
+
+export const kept = (state) => Object.fromEntries(KEPT.map((name) => [name, state[name]]));
+
 function steerOf(text) {
   const steer = new Map();
   for (const part of text.split(",")) {
@@ -49,6 +60,17 @@ function steerOf(text) {
 
 export function round(factor) {
   return Math.round(factor * 1000) / 1000;
+}
+
+// What a request has of what is kept, but for the query.
+export function weighing({ steer, filter }) {
+  const body = steer.size ? { steer: steerBody(steer) } : {};
+  if (!filter) return body;
+  try {
+    return { ...body, filter: JSON.parse(filter) };
+  } catch {
+    throw Object.assign(new Error(`The filter is no JSON: ${filter}. Write it as {"year": {"gte": 2019}}.`), { title: "The filter cannot be read" });
+  }
 }
 
 export function steerBody(steer) {

@@ -20,7 +20,7 @@ const site = {
   writable: false,
   state: address.read(),
   index: "",
-  link: (values) => address.write({ index: site.index, ...values }, site.indexes.length > 1),
+  link: (values) => address.write({ index: site.index, ...address.kept(site.state), ...values }, site.indexes.length > 1),
   go(values) {
     history.pushState(null, "", site.link(values));
     show();
@@ -29,6 +29,7 @@ const site = {
   replace(values) {
     site.state = { ...site.state, ...values };
     history.replaceState(null, "", site.link(site.state));
+    relink(Object.entries(values).filter(([name]) => address.KEPT.includes(name)));
   },
   facts: () => site.indexes.find((one) => one.name === site.index),
   async reload() {
@@ -62,6 +63,15 @@ async function start() {
   show();
 }
 
+// Links that were drawn before something that is kept changed.
+function relink(changed) {
+  if (!changed.length) return;
+  for (const link of document.querySelectorAll("a[href^='/']:not(.brand)")) {
+    const to = new URL(link.href);
+    if (address.isScreen(to)) link.href = address.write({ ...address.read(to), ...Object.fromEntries(changed) }, site.indexes.length > 1);
+  }
+}
+
 let current = null;
 
 function show() {
@@ -79,13 +89,11 @@ function show() {
 }
 
 function head() {
-  const { screen, q, steer, k, filter } = site.state;
-  const kept = { q, steer, k, filter };
-  const links = [["search", "Search", kept], ["compare", "Compare", { q }], ["lexicon", "Lexicon", {}]];
-  fill(document.getElementById("screens"), links.map(([name, words, values]) =>
-    h("a", { href: site.link({ screen: name, ...values }), "aria-current": screen === name && "page" }, words)));
-  document.querySelector(".brand").href = site.link({ screen: "search" });
-  const several = site.indexes.length > 1 && h("select", { "aria-label": "Index", onchange: (event) => { site.index = event.target.value; site.go({ screen: screen === "lexicon" ? "lexicon" : "search", q }); } },
+  const { screen, q } = site.state;
+  fill(document.getElementById("screens"), [["search", "Search"], ["compare", "Compare"], ["lexicon", "Lexicon"]].map(([name, words]) =>
+    h("a", { href: site.link({ screen: name }), "aria-current": screen === name && "page" }, words)));
+  document.querySelector(".brand").href = site.link({ screen: "search", ...address.NOTHING_KEPT });
+  const several = site.indexes.length > 1 && h("select", { "aria-label": "Index", onchange: (event) => { site.index = event.target.value; site.go({ ...address.NOTHING_KEPT, screen: screen === "lexicon" ? "lexicon" : "search", q }); } },
     site.indexes.map((one) => h("option", { value: one.name, selected: one.name === site.index }, `${one.name} (${whole(one.documents)})`)));
   const add = site.writable && h("button", { class: "button", type: "button", id: "add", onclick: () => addDialog(site) }, "Add");
   fill(document.getElementById("tools"), several, add, themeButton());
@@ -102,8 +110,7 @@ function follow(event) {
   const link = event.target.closest("a[href]");
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const to = new URL(link.href, window.location.href);
-  const name = to.pathname.split("/")[1];
-  if (to.origin !== window.location.origin || (name && !address.SCREENS.includes(name)) || to.hash) return;
+  if (to.origin !== window.location.origin || !address.isScreen(to) || to.hash) return;
   event.preventDefault();
   history.pushState(null, "", to.pathname + to.search);
   show();

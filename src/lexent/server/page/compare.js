@@ -1,7 +1,9 @@
 // Compare: the same query by concepts, by dense vectors and by words, with lines between the ranks of one document.
 
+import { weighing } from "./address.js";
 import { at, post } from "./api.js";
 import { fill, h, number, plural, say, svg } from "./dom.js";
+import { keptNote } from "./kept.js";
 import { bones, empty, waiting, wrong } from "./states.js";
 
 const NAMES = { concepts: "Concepts", dense: "Dense", words: "Words" };
@@ -12,7 +14,7 @@ export function show(root, site, signal) {
   const submit = (event) => { event.preventDefault(); site.go({ screen: "compare", q: field.value.trim() }); };
   const place = h("section", { "aria-label": "Rankings" });
   fill(root, h("h1", {}, "Compare"), h("p", { class: "soft" }, "One query under several systems over the same documents. Lines join the ranks of one document."),
-    h("form", { class: "ask", role: "search", onsubmit: submit }, h("div", { class: "ask-box" }, field, h("button", { class: "button main", type: "submit" }, "Compare"))), place);
+    h("form", { class: "ask", role: "search", onsubmit: submit }, h("div", { class: "ask-box" }, field, h("button", { class: "button main", type: "submit" }, "Compare"))), keptNote(site, signal), place);
   if (!q) { fill(place, empty("Ask something", "Each system ranks all documents of the index by itself; nothing is mixed.")); field.focus(); return; }
   load(place, site, signal);
 }
@@ -20,7 +22,7 @@ export function show(root, site, signal) {
 async function load(place, site, signal) {
   const done = waiting(place, bones(3), "Still working. The words of all documents are counted once, when they are first needed.");
   try {
-    const found = await post(at(site.index, "/compare"), { query: site.state.q, k: 10 }, { signal });
+    const found = await post(at(site.index, "/compare"), { ...weighing(site.state), query: site.state.q, k: site.state.k }, { signal });
     done();
     draw(place, site, found);
   } catch (error) {
@@ -39,25 +41,25 @@ function draw(place, site, found) {
   };
   const item = (system, hit) => {
     const here = first.get(hit.id);
-    const words = system === shown[0] ? null : here === undefined ? h("span", { class: "move new", "aria-label": "not among the first ten by concepts" }, "new") : here === hit.rank ? h("span", { class: "move same" }, "=") : h("span", { class: `move ${here > hit.rank ? "up" : "down"}`, "aria-label": `rank ${here} by concepts` }, `${here > hit.rank ? "▲" : "▼"}${Math.abs(here - hit.rank)}`);
+    const words = system === shown[0] ? null : here === undefined ? h("span", { class: "move new", "aria-label": `not among the first ${site.state.k} by concepts` }, "new") : here === hit.rank ? h("span", { class: "move same" }, "=") : h("span", { class: `move ${here > hit.rank ? "up" : "down"}`, "aria-label": `rank ${here} by concepts` }, `${here > hit.rank ? "▲" : "▼"}${Math.abs(here - hit.rank)}`);
     return h("li", { "data-id": hit.id, onmouseenter: () => focus(hit.id), onmouseleave: () => focus(null) },
-      h("span", { class: "rank number" }, hit.rank), h("a", { href: site.link({ screen: "document", id: hit.id, q: site.state.q }), onfocus: () => focus(hit.id), onblur: () => focus(null) }, hit.title || hit.id), words);
+      h("span", { class: "rank number" }, hit.rank), h("a", { href: site.link({ screen: "document", id: hit.id }), onfocus: () => focus(hit.id), onblur: () => focus(null) }, hit.title || hit.id), words);
   };
   const columns = shown.map((system) => h("div", { class: "system" }, h("h2", {}, NAMES[system.kind] || system.name, " ", h("span", { class: "tag" }, system.name)),
     h("p", { class: "soft small" }, `${system.about}; ${number(system.took_ms, 1)} ms`),
     system.hits.length ? h("ol", { class: "ranking" }, system.hits.map((hit) => item(system, hit))) : h("p", { class: "soft" }, "finds nothing")));
   const lines = svg("svg", { class: "lines", "aria-hidden": "true" });
   const board = h("div", { class: "board", style: { "--count": String(columns.length) } }, columns, lines);
-  fill(place, h("p", { class: "soft agree" }, agreement(shown)), board, missing.map((system) => h("div", { class: "notice" }, h("h2", {}, `${NAMES[system.kind]} is not here`), h("p", {}, system.missing))));
+  fill(place, h("p", { class: "soft agree" }, agreement(shown, site.state.k)), board, missing.map((system) => h("div", { class: "notice" }, h("h2", {}, `${NAMES[system.kind]} is not here`), h("p", {}, system.missing))));
   const join = () => drawLines(board, lines, columns);
   join();
   new ResizeObserver(join).observe(board);
-  say(agreement(shown));
+  say(agreement(shown, site.state.k));
 }
 
-function agreement(shown) {
+function agreement(shown, k) {
   const [own, ...others] = shown.map((system) => new Set(system.hits.map((hit) => hit.id)));
-  return others.map((other, place) => `${plural([...own].filter((id) => other.has(id)).length, "document")} of the first ten by concepts are also among the first ten by ${shown[place + 1].kind === "words" ? "words" : "dense vectors"}.`).join(" ");
+  return others.map((other, place) => `${plural([...own].filter((id) => other.has(id)).length, "document")} of the first ${k} by concepts are also among the first ${k} by ${shown[place + 1].kind === "words" ? "words" : "dense vectors"}.`).join(" ");
 }
 
 function drawLines(board, lines, columns) {

@@ -2,8 +2,10 @@
 
 import { ask, at, get } from "./api.js";
 import { fill, h, number, percent, plural, say, short, whole } from "./dom.js";
+import { keptNote } from "./kept.js";
 import { histogram } from "./plots.js";
 import { marked } from "./passage.js";
+import { turnedUp } from "./slider.js";
 import { bones, waiting, wrong } from "./states.js";
 
 const NAMERS = { "": "the words that raise it in the lexicon's text", documents: "the words that raise it in these documents", user: "you" };
@@ -26,27 +28,28 @@ export async function show(root, site, signal) {
 function draw(root, site, concept, signal, path) {
   const { documents: all } = site.facts();
   document.title = `${short(concept.label)} · Lexent`;
-  const link = (id) => site.link({ screen: "concept", id: String(id), q: site.state.q });
+  const link = (id) => site.link({ screen: "concept", id: String(id) });
   const heading = h("div");
   const examples = h("div");
-  const search = site.link({ screen: "search", q: site.state.q, steer: new Map([[concept.id, 2]]) });
+  const { q, steer } = site.state;
+  const search = site.link({ screen: "search", steer: new Map([...steer, [concept.id, turnedUp(steer.get(concept.id) ?? 1)]]) });
   name(heading, site, concept, (changed) => draw(root, site, changed, signal, path));
   const near = (rows, value) => h("ol", { class: "near" }, rows.map((one) => h("li", {}, h("a", { href: link(one.id), title: one.label }, short(one.label, 3)), h("span", { class: "soft number" }, value(one)))));
-  fill(root, heading,
+  fill(root, keptNote(site, signal), heading,
     h("dl", { class: "facts" },
       h("div", {}, h("dt", {}, "In this index"), h("dd", {}, `${plural(concept.documents, "document")}, ${percent(concept.documents / Math.max(1, all))}`)),
       h("div", {}, h("dt", {}, "In the texts it was named on"), h("dd", {}, concept.frequency ? percent(concept.frequency) : "not counted")),
       h("div", {}, h("dt", {}, "Kind"), h("dd", {}, h("b", {}, concept.category), `, ${KINDS[concept.category]}`)),
       h("div", {}, h("dt", {}, "Named by"), h("dd", {}, NAMERS[concept.source] ?? concept.source)),
       concept.form && h("div", {}, h("dt", {}, "Form"), h("dd", {}, concept.form, ": it says how a word is written, not what a text is about"))),
-    h("p", {}, h("a", { class: "button main", href: search }, site.state.q ? "Turn it up in your search" : "Search with it")),
+    h("p", {}, h("a", { class: "button main", href: search }, q ? "Turn it up in your search" : "Search with it")),
     h("div", { class: "halves" },
       evidence(concept),
       h("section", { class: "card pad" }, h("h2", {}, "How strongly documents have it"), concept.documents ? histogram(concept.histogram) : h("p", { class: "soft" }, "No document of this index has it.")),
       h("section", { class: "card pad" }, h("h2", {}, "Nearest in direction"), near(concept.neighbours, (one) => number(one.cosine))),
       h("section", { class: "card pad" }, h("h2", {}, "Often in the same documents"), concept.together.length ? near(concept.together, (one) => `${one.lift >= 10 ? whole(Math.round(one.lift)) : number(one.lift, 1)}× as often`) : h("p", { class: "soft" }, "Too few documents to tell.")),
       h("section", { class: "card pad" }, h("h2", {}, "Documents with most of it"), h("ol", { class: "near" }, concept.top_documents.map((one) =>
-        h("li", {}, h("a", { href: site.link({ screen: "document", id: one.id, q: site.state.q }) }, one.title || one.id), h("span", { class: "soft number" }, number(one.weight))))))),
+        h("li", {}, h("a", { href: site.link({ screen: "document", id: one.id }) }, one.title || one.id), h("span", { class: "soft number" }, number(one.weight))))))),
     h("section", { class: "card pad" }, h("h2", {}, "From the strongest to the weakest"), examples),
     concept.examples.length > 0 && h("section", { class: "card pad" }, h("h2", {}, "Where it was seen when it was named"), h("ul", { class: "quotes" }, concept.examples.map((one) => h("li", {}, bracketed(one))))));
   if (concept.documents) quantiles(examples, site, path, signal);
@@ -111,7 +114,7 @@ function example(site, one) {
   const most = Math.max(...one.tokens.map((token) => token.share), 1e-9);
   const marks = one.tokens.map((token) => ({ ...token, weight: token.share, kind: "", strength: 0.04 + 0.34 * (token.share / most) }));
   return h("li", {}, h("span", { class: "soft number weight" }, number(one.weight)), " … ", marked(one.text, marks), " … ",
-    h("a", { class: "small", href: site.link({ screen: "document", id: one.id, q: site.state.q }) }, one.title ? short(one.title) : one.id));
+    h("a", { class: "small", href: site.link({ screen: "document", id: one.id }) }, one.title ? short(one.title) : one.id));
 }
 
 function bracketed(text) {

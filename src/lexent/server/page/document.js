@@ -1,8 +1,10 @@
 // A document: its concepts, its words with theirs, and why it is not ranked higher for a query.
 
 import { alignment } from "./alignment.js";
+import { weighing } from "./address.js";
 import { at, get, post, query } from "./api.js";
 import { fill, h, named, number, plural, say, short, Text, whole } from "./dom.js";
+import { keptNote } from "./kept.js";
 import { offset } from "./passage.js";
 import { gap } from "./plots.js";
 import { lines, pairs } from "./reasons.js";
@@ -31,7 +33,7 @@ function draw(root, site, document_, signal) {
   const about = h("p", { class: "soft small about", "aria-live": "polite" }, "Finding the words …");
   const concepts = h("section", { class: "card pad" });
   const why = h("section", { class: "card pad why", "aria-label": "Why is it not ranked higher?" });
-  fill(root, h("div", { class: "row" }, h("h1", {}, document_.title || document_.id), document_.title && h("span", { class: "tag" }, document_.id)),
+  fill(root, keptNote(site, signal), h("div", { class: "row" }, h("h1", {}, document_.title || document_.id), document_.title && h("span", { class: "tag" }, document_.id)),
     metadata.length > 0 && h("dl", { class: "facts" }, metadata.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "string" ? value : JSON.stringify(value))))),
     why, h("div", { class: "reading-columns" }, h("section", { class: "card pad" }, h("h2", {}, "Text"), about, text), concepts));
   const page = { site, document: document_, text, about, signal, words: null };
@@ -96,7 +98,7 @@ function drawText(page, concept) {
 function tell(page, word) {
   if (page.told === word) return;
   page.told = word;
-  fill(page.about, h("b", {}, word.token), " raised ", word.concepts.map((one, place) => [place ? ", " : "", h("a", { href: page.site.link({ screen: "concept", id: String(one.id), q: page.site.state.q }) }, short(one.label, 3)), ` ${number(one.value)}`]));
+  fill(page.about, h("b", {}, word.token), " raised ", word.concepts.map((one, place) => [place ? ", " : "", h("a", { href: page.site.link({ screen: "concept", id: String(one.id) }) }, short(one.label, 3)), ` ${number(one.value)}`]));
 }
 
 function drawConcepts(place, page, all) {
@@ -113,7 +115,7 @@ function drawConcepts(place, page, all) {
     h("ul", { class: "weights" }, shown.map((one) => h("li", {},
       h("button", { class: "weight-row", type: "button", "aria-pressed": "false", onclick: (event) => choose(event, one.id), title: one.label },
         h("span", { class: "weight-bar", style: { width: `${(100 * one.weight) / most}%` } }), h("span", { class: "weight-name" }, short(one.label, 3)), h("span", { class: "number soft" }, number(one.weight))),
-      !one.word && h("a", { class: "small", href: site.link({ screen: "concept", id: String(one.id), q: site.state.q }), "aria-label": `About ${one.label}` }, "›")))),
+      !one.word && h("a", { class: "small", href: site.link({ screen: "concept", id: String(one.id) }), "aria-label": `About ${one.label}` }, "›")))),
     document_.concepts.length > shown.length && h("button", { class: "button plain small", type: "button", onclick: () => drawConcepts(place, page, true) }, `Show all ${whole(document_.concepts.length)}`));
 }
 
@@ -132,25 +134,25 @@ async function explain(place, page, q) {
   const { site, document: document_, signal } = page;
   const done = waiting(place, bones(2, "low"));
   try {
-    const found = await post(at(site.index, "/explain"), { query: q, document: document_.id, tokens: 0 }, { signal });
+    const found = await post(at(site.index, "/explain"), { ...weighing(site.state), query: q, document: document_.id, tokens: 0 }, { signal });
     done();
-    drawReason(place, site, found, q);
+    drawReason(place, site, found);
   } catch (error) {
     done();
     if (error.name !== "AbortError") fill(place, wrong(error, () => explain(place, page, q)));
   }
 }
 
-function drawReason(place, site, found, q) {
-  const link = (id) => site.link({ screen: "concept", id: String(id), q });
-  const rank = found.rank === null ? "It is not found: it shares no concept with the query."
+function drawReason(place, site, found) {
+  const link = (id) => site.link({ screen: "concept", id: String(id) });
+  const rank = found.rank === null ? (found.score ? "It is not found: the filter leaves it out." : "It is not found: it shares no concept with the query.")
     : found.rank === 1 ? `It is the first of ${whole(found.found)} documents, with a score of ${number(found.score)} and a strength of ${number(found.strength)}.`
       : `It is number ${whole(found.rank)} of ${whole(found.found)} that share a concept, with a score of ${number(found.score)} and a strength of ${number(found.strength)}.`;
   const rows = (list, value) => h("ul", { class: "near" }, list.map((one) => h("li", {}, named(one, link(one.concept ?? one.id), short(one.label, 3)), h("span", { class: "soft number" }, value(one)))));
   const others = [found.above, found.best].filter((one, number_, all) => one && all.findIndex((other) => other && other.id === one.id) === number_);
   fill(place, h("p", { class: "verdict" }, rank),
     found.alignment && h("div", {}, h("h3", {}, "Token by token"), alignment(found.alignment, { link })),
-    others.map((other) => versus(site, other, q)),
+    others.map((other) => versus(site, other)),
     h("div", { class: "halves" },
       h("div", {}, h("h3", {}, "What its score is made of"), found.groups.length ? lines(found, { link }) : h("p", { class: "soft" }, "nothing")),
       found.words?.length > 0 && h("div", {}, h("h3", {}, "By words of the query"), pairs(found.words)),
@@ -158,13 +160,13 @@ function drawReason(place, site, found, q) {
   say(rank);
 }
 
-function versus(site, other, q) {
+function versus(site, other) {
   const most = Math.max(...other.differences.map((one) => Math.abs(one.value)), 1e-9);
   const shown = other.differences.slice(0, 7);
   const rest = other.gap - shown.reduce((sum, one) => sum + one.value, 0);
-  return h("div", { class: "versus" }, h("h3", {}, `Number ${whole(other.rank)}, `, h("a", { href: site.link({ screen: "document", id: other.id, q }) }, other.title || other.id), `, scores ${number(other.gap)} more, because`),
+  return h("div", { class: "versus" }, h("h3", {}, `Number ${whole(other.rank)}, `, h("a", { href: site.link({ screen: "document", id: other.id }) }, other.title || other.id), `, scores ${number(other.gap)} more, because`),
     h("table", { class: "differences" }, h("thead", { class: "unseen" }, h("tr", {}, h("th", { scope: "col" }, "Concept"), h("th", { scope: "col" }, "Chart"), h("th", { scope: "col" }, "Difference"))),
-      h("tbody", {}, shown.map((one) => h("tr", {}, h("th", { scope: "row" }, named(one, site.link({ screen: "concept", id: String(one.concept), q }), short(one.label, 3))), h("td", { class: "chart" }, gap(one.value, most)), h("td", { class: "number" }, signed(one.value)))),
+      h("tbody", {}, shown.map((one) => h("tr", {}, h("th", { scope: "row" }, named(one, site.link({ screen: "concept", id: String(one.concept) }), short(one.label, 3))), h("td", { class: "chart" }, gap(one.value, most)), h("td", { class: "number" }, signed(one.value)))),
       Math.abs(rest) > 0.005 && h("tr", {}, h("th", { scope: "row", class: "soft" }, `${whole(other.differences.length - shown.length)} others`), h("td", {}), h("td", { class: "number soft" }, signed(rest))))));
 }
 

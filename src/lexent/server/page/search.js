@@ -1,11 +1,12 @@
 // Search: hits with what their scores are made of, sliders that change it, and the ranking that moves.
 
-import { steerBody } from "./address.js";
+import { steerBody, weighing } from "./address.js";
 import { alignment } from "./alignment.js";
 import { at, get, post, query, remembered } from "./api.js";
 import { bar, legend } from "./bar.js";
 import { fill, h, number, plural, say, short, whole } from "./dom.js";
 import { Groups, hasAny } from "./groups.js";
+import { keptNote } from "./kept.js";
 import { glide, places } from "./motion.js";
 import { Palette } from "./palette.js";
 import { marked, snippet, where } from "./passage.js";
@@ -36,7 +37,7 @@ class Search {
     });
   }
 
-  link = (concept) => this.site.link({ screen: "concept", id: String(concept), q: this.state.q });
+  link = (concept) => this.site.link({ screen: "concept", id: String(concept) });
 
   draw() {
     const { q, k, filter } = this.state;
@@ -45,8 +46,7 @@ class Search {
     const only = h("input", { class: "field", type: "text", name: "filter", value: filter, placeholder: '{"year": {"gte": 2019}}', "aria-label": "Filter on metadata, as JSON", spellcheck: "false" });
     const submit = (event) => {
       event.preventDefault();
-      const same = field.value.trim() === this.state.q;
-      this.site.go({ screen: "search", q: field.value.trim(), k: Number(most.value) || 10, filter: only.value.trim(), steer: same ? this.state.steer : new Map() });
+      this.site.go({ screen: "search", q: field.value.trim(), k: Number(most.value) || 10, filter: only.value.trim(), steer: this.state.steer });
     };
     this.echo = h("p", { class: "echo", "aria-label": "The query, with the words that raised its concepts" });
     this.list = h("ol", { class: "hits", "aria-label": "Hits" });
@@ -57,7 +57,7 @@ class Search {
       h("details", { class: "options", open: Boolean(filter) || k !== 10 }, h("summary", {}, "Options"),
         h("div", { class: "row" }, h("label", {}, "Hits ", most), h("label", { class: "wide" }, "Only documents where ", only))));
     if (!q) {
-      fill(this.root, h("div", { class: "landing" }, h("h1", {}, "Search by meaning. See why. Steer."), form, this.welcome()));
+      fill(this.root, h("div", { class: "landing" }, h("h1", {}, "Search by meaning. See why. Steer."), form, keptNote(this.site, this.signal), this.welcome()));
       field.focus({ preventScroll: true });
       return;
     }
@@ -71,11 +71,7 @@ class Search {
 
   body() {
     const { q, k, filter } = this.state;
-    const body = { query: q, k, contributions: PARTS };
-    if (filter) {
-      try { body.filter = JSON.parse(filter); } catch { throw Object.assign(new Error(`The filter is no JSON: ${filter}. Write it as {"year": {"gte": 2019}}.`), { title: "The filter cannot be read" }); }
-    }
-    return body;
+    return { ...weighing({ steer: new Map(), filter }), query: q, k, contributions: PARTS };
   }
 
   async run(first = false) {
@@ -90,8 +86,7 @@ class Search {
       if (turn !== this.turn) return;
       done();
       Object.assign(this, { plain, steered, groups: new Groups(plain, steered) });
-      this.steering.take(plain, this.groups);
-      if (first) await this.fetchNames();
+      this.steering.take(plain, this.groups, steered.steered);
       const always = [...this.state.steer.keys()].map((concept) => this.groups.of(concept)).filter((group) => group && !group.form).map((group) => group.key);
       this.palette.take(this.groups, plain.hits, { always, most: FIRST_COLOURS });
       if (steered !== plain) this.palette.take(this.groups, steered.hits);
@@ -104,16 +99,6 @@ class Search {
       fill(this.list);
       fill(this.found, wrong(error, () => this.run(true)));
       say(error.message);
-    }
-  }
-
-  // Concepts that were added come with a number in the address; their names are asked for.
-  async fetchNames() {
-    const { own, extra } = this.steering;
-    for (const id of this.state.steer.keys()) {
-      if (own.has(id) || extra.has(id)) continue;
-      const found = await get(at(this.site.index, `/concepts/${id}?limit=1`), { signal: this.signal });
-      extra.set(id, { id, label: found.label });
     }
   }
 
@@ -176,7 +161,7 @@ class Search {
     const card = old || h("li", { class: "hit card", "data-key": hit.id });
     card.hit = hit;
     const move = steered ? movement(hit.rank, before) : null;
-    const title = h("a", { class: "title", href: this.site.link({ screen: "document", id: hit.id, q: this.state.q }) }, hit.title || hit.id);
+    const title = h("a", { class: "title", href: this.site.link({ screen: "document", id: hit.id }) }, hit.title || hit.id);
     fill(card,
       h("div", { class: "hit-head" }, h("span", { class: "rank number" }, hit.rank), move, h("h2", {}, title), strength(hit), h("span", { class: "score number", title: "score" }, number(hit.score))),
       h("div", { class: "track" }, bar(hit, highest, tools)),

@@ -7,6 +7,7 @@ const END = 8; // steps on each side of 1x; four steps double
 export const factorOf = (step) => (step <= -END ? 0 : 2 ** (step / 4));
 export const stepOf = (factor) => (factor <= 0 ? -END : Math.max(-END + 1, Math.min(END, Math.round(4 * Math.log2(factor)))));
 export const named = (factor) => (factor === 0 ? "off" : `${factor.toFixed(factor >= 1 ? 1 : 2)}×`);
+export const turnedUp = (factor) => (factor <= 0 ? 2 : Math.max(factor, Math.min(factorOf(END), 2 * factor))); // twice as much, 4x at most
 export const MIXED = "mixed";
 
 // The factor that all have, or null where they differ.

@@ -20,11 +20,12 @@ export class Steering {
     this.rows = [];
   }
 
-  // plain: the reply without steering; groups: of that and of the steered one.
-  take(plain, groups) {
+  // plain: the reply without steering; groups: of that and of the steered one; steered: what the latter says it moved.
+  take(plain, groups, steered) {
     this.own = new Map(plain.concepts.map((concept) => [concept.id, concept]));
     this.listed = plain.groups.map((group) => ({ ...group, key: group.concepts[0] }));
     this.groups = groups;
+    for (const { id, label, word } of steered) if (!this.own.has(id)) this.extra.set(id, { id, label, word });
   }
 
   factor = (concept) => this.steer().get(concept) ?? 1;
