@@ -369,6 +369,53 @@ def test_any_concept_can_be_added_by_name(tab: Tab, client: httpx.Client) -> Non
     assert hits(page) == asked(client)
 
 
+def test_an_added_concept_has_its_colour_and_segment_at_once(tab: Tab, client: httpx.Client) -> None:
+    query = " ".join(words.split()[0] for words in small.TOPICS.values()) + " yeast dough oven crust light queen"
+    own = {one["id"] for one in searched(client, query=query)["concepts"]}
+    other = next(concept for concept in range(96) if concept not in own)
+    hit = searched(client, query=query, steer={f"#{other}": 2})["hits"]
+    having = [one["id"] for one in hit if any(other in line["concepts"] for line in one["groups"])]
+    page = tab.open(f"/search?q={query}")
+    page.wait_for_selector(".hit")
+    page.get_by_role("combobox", name="Add a concept by name").fill(label_of(client, other))
+    page.locator(".choices li", has_text=f"#{other},").wait_for()
+    page.keyboard.press("Enter")
+    settled(page)
+    colour = "one => getComputedStyle(one).getPropertyValue('--hue')"
+    slide = page.locator(f'.slide[data-concept="{other}"]')
+    grey = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--strong')")
+    hue = slide.evaluate(colour)
+    assert hue != grey
+    assert slide.locator(".dot").count() == 1
+    assert having
+    for id in having:
+        piece = page.locator(".hit").nth(hits(page).index(id)).locator(f'.piece[data-group="{other}"]')
+        assert piece.count() == 1
+        assert piece.evaluate(colour) == hue
+    hues = page.locator(".slide:has(.dot):not(.kx)").evaluate_all(f"all => all.map({colour})")
+    assert len(hues) == len(set(hues))
+
+
+def test_enter_picks_the_concept_of_what_is_written(tab: Tab, client: httpx.Client) -> None:
+    own = {one["id"] for one in searched(client)["concepts"]}
+    other = next(concept for concept in range(50, 96) if concept not in own)
+    label = label_of(client, other)
+    page = tab.open(f"/search?q={QUERY}")
+    page.wait_for_selector(".hit")
+    field = page.get_by_role("combobox", name="Add a concept by name")
+    field.fill(label.split()[0])  # its concepts are shown
+    page.locator(".choices li").first.wait_for()
+    held: list[Any] = []
+    page.route("**/concepts?find=*", lambda route: held.append(route))  # the answer comes after Enter
+    field.fill(label)
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(100)
+    assert steer_of(page) == {}
+    held[-1].continue_()
+    eventually(page, "location.search.includes('steer')")
+    assert steer_of(page) == {f"#{other}": 2.0}
+
+
 def test_what_is_in_focus_marks_its_words(tab: Tab, client: httpx.Client) -> None:
     page = tab.open("/search?q=yeast dough oven")
     page.wait_for_selector(".passage mark")

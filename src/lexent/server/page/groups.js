@@ -26,9 +26,15 @@ export class Groups {
   }
 }
 
+// Notes which lines of hits have a concept that was added to the query: they are shown however weak they are.
+export function noteAdded(hits, added) {
+  for (const hit of hits) for (const line of hit.groups) line.added = line.concepts.some((concept) => added.has(concept));
+}
+
 // The first lines of a hit, those left out, and what these have together.
 export function shownLines(hit) {
-  const shown = hit.groups.filter((line) => Math.abs(line.value) >= LEAST * Math.abs(hit.score)).slice(0, LINES);
+  const strong = hit.groups.filter((line) => Math.abs(line.value) >= LEAST * Math.abs(hit.score)).slice(0, LINES);
+  const shown = hit.groups.filter((line) => line.added || strong.includes(line));
   const left = hit.groups.filter((line) => !shown.includes(line));
   if (left.length === 1 && shown.length < LINES) shown.push(left.pop());
   return { shown, left, rest: left.reduce((sum, line) => sum + line.value, 0) };

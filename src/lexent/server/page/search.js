@@ -5,7 +5,7 @@ import { alignment } from "./alignment.js";
 import { at, get, post, query, remembered } from "./api.js";
 import { bar, legend } from "./bar.js";
 import { fill, h, number, plural, say, short, whole } from "./dom.js";
-import { Groups, hasAny } from "./groups.js";
+import { Groups, hasAny, noteAdded } from "./groups.js";
 import { keptNote } from "./kept.js";
 import { glide, places } from "./motion.js";
 import { Palette } from "./palette.js";
@@ -87,11 +87,13 @@ class Search {
       done();
       Object.assign(this, { plain, steered, groups: new Groups(plain, steered) });
       this.steering.take(plain, this.groups, steered.steered);
+      noteAdded(steered.hits, this.steering.extra);
       const always = [...this.state.steer.keys()].map((concept) => this.groups.of(concept)).filter((group) => group && !group.form).map((group) => group.key);
       this.palette.take(this.groups, plain.hits, { always, most: FIRST_COLOURS });
       if (steered !== plain) this.palette.take(this.groups, steered.hits);
       this.drawHits();
       if (first) this.steering.draw();
+      else this.steering.update();
       this.fetchWords(turn);
     } catch (error) {
       done();

@@ -110,7 +110,7 @@ export class Steering {
     const opener = several
       ? h("button", { class: "opener", type: "button", "aria-expanded": "false", title: `${plural(concepts.length, "concept")}; open to steer each`, onclick: () => show(inner.hidden) }, label)
       : this.single(this.own.get(key) ?? { id: key, label }, key);
-    const head = this.row(`How much ${label} counts`, concepts, key, [h("span", { class: "dot" }), opener,
+    const head = this.row(`How much ${label} counts`, concepts, [h("span", { class: "dot" }), opener,
       several && h("span", { class: "soft small" }, ` ${concepts.length}`)], { "data-group": key });
     if (group.form) { head.classList.add("form"); head.title = FORM; }
     if (several && this.open.has(key)) show(true);
@@ -125,18 +125,24 @@ export class Steering {
   }
 
   member(concept, remove) {
-    const head = this.row(`How much the concept ${concept.label} #${concept.id} counts`, [concept.id], this.groups.key(concept.id),
-      [this.single(concept, this.groups.key(concept.id)), !concept.word && h("span", { class: "soft small" }, ` #${concept.id}`)], { "data-concept": concept.id });
+    const head = this.row(`How much the concept ${concept.label} #${concept.id} counts`, [concept.id],
+      [remove && h("span", { class: "dot" }), this.single(concept, this.groups.key(concept.id)), !concept.word && h("span", { class: "soft small" }, ` #${concept.id}`)], { "data-concept": concept.id });
     if (remove) head.append(h("button", { class: "button plain small", type: "button", "aria-label": `Remove ${concept.label}`, onclick: remove }, "×"));
     return h("li", {}, head);
   }
 
-  row(label, concepts, key, name, data) {
+  row(label, concepts, name, data) {
     const chosen = new Set(concepts);
-    const focus = () => this.focus(key, chosen);
+    const own = () => this.groups.key(concepts[0]); // an added concept has its group from the first reply on
+    const focus = () => this.focus(own(), chosen);
     const { value, range, update } = slider(label, () => concepts.map(this.factor), (factor) => this.move(concepts, factor), { ...data, onfocus: focus, onblur: () => this.focus(null) });
-    const row = h("div", { class: `slide ${this.palette.of(key)}`, ...data, onmouseenter: focus, onmouseleave: () => this.focus(null) }, h("span", { class: "slide-name" }, name), value, range);
-    this.rows.push(() => row.classList.toggle("moved", update()));
+    const row = h("div", { class: "slide", ...data, onmouseenter: focus, onmouseleave: () => this.focus(null) }, h("span", { class: "slide-name" }, name), value, range);
+    let colour = this.palette.of(own());
+    row.classList.add(colour);
+    this.rows.push(() => {
+      row.classList.toggle("moved", update());
+      row.classList.replace(colour, (colour = this.palette.of(own())));
+    });
     return row;
   }
 }
