@@ -554,6 +554,75 @@ def test_everything_can_be_done_with_the_keyboard(tab: Tab, client: httpx.Client
     page.keyboard.press("Escape")
 
 
+def test_a_server_that_goes_away_leaves_the_hits(tab: Tab, client: httpx.Client) -> None:
+    page = tab.open(f"/search?q={QUERY}")
+    page.wait_for_selector(".hit mark")
+    settled(page)
+    shown = hits(page)
+    page.route("**/search", lambda route: route.abort())
+    group_sliders(page).first.press("End")
+    page.get_by_role("heading", name="The server does not answer").wait_for()
+    assert hits(page) == shown
+    page.unroute("**/search")
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("alert").wait_for(state="detached")
+    settled(page)
+    assert hits(page) == asked(client, steer=steer_of(page))
+    before = hits(page)
+    page.route("**/search", lambda route: route.abort())
+    page.get_by_role("searchbox").fill("king queen")  # another query: the hits of the last one stay
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="The server does not answer").wait_for()
+    assert hits(page) == before
+    page.unroute("**/search")
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("alert").wait_for(state="detached")
+    settled(page)
+    assert hits(page) == asked(client, query="king queen", steer=steer_of(page))
+    tab.errors = [error for error in tab.errors if "net::ERR_FAILED" not in error]
+
+
+def test_a_query_that_is_too_long_is_not_sent(tab: Tab) -> None:
+    page = tab.open("/")
+    page.wait_for_selector(".chips a")
+    tab.requests.clear()
+    for path in ("/", "/compare"):
+        page.goto(tab.base + path)
+        page.get_by_role("searchbox").fill("yeast " * 400)
+        page.keyboard.press("Enter")
+        assert "2,399 characters" in page.get_by_role("alert").inner_text()
+        assert "at most 2,000" in page.get_by_role("alert").inner_text()
+    page.goto(f"{tab.base}/search?q={'yeast ' * 400}")
+    page.get_by_role("alert").wait_for()
+    assert not any(urlparse(url).path.endswith(("docs/search", "docs/compare", "docs/words")) for url in tab.requests)
+
+
+def test_the_page_says_which_part_of_a_query_was_not_read(tab: Tab, client: httpx.Client) -> None:
+    query = " ".join(["yeast"] * 256 + ["unread", "words"])
+    page = tab.open(f"/search?q={query}")
+    page.wait_for_selector(".hit")
+    assert page.locator(".echo s").inner_text() == "unread words"
+    page.goto(f"{tab.base}/search?q={QUERY}")
+    page.wait_for_selector(".hit")
+    assert page.locator(".echo s").count() == 0
+
+
+def test_one_key_goes_to_the_sliders(tab: Tab, browser: Any) -> None:
+    page = tab.open(f"/search?q={QUERY}")
+    page.wait_for_selector(".slides input")
+    page.keyboard.press("s")
+    first = "document.activeElement === document.querySelector('.slides input')"
+    assert page.evaluate(first)
+    phone = Tab(browser, tab.base, viewport={"width": 360, "height": 740})
+    page = phone.open(f"/search?q={QUERY}")
+    page.wait_for_selector(".hit")
+    settled(page)
+    page.keyboard.press("s")
+    assert page.evaluate(first)
+    assert page.locator(".slides input").first.is_visible()
+    phone.close()
+
+
 # --- the other screens -------------------------------------------------------------------------------------------
 
 
@@ -588,6 +657,13 @@ def test_compare_joins_the_ranks_of_three_systems(tab: Tab, client: httpx.Client
     pairs = zip(reply["systems"], reply["systems"][1:], strict=False)
     shared = [{hit["id"] for hit in one["hits"]} & {hit["id"] for hit in other["hits"]} for one, other in pairs]
     eventually(page, f"document.querySelectorAll('.lines path').length === {sum(map(len, shared))}")
+    texts = {hit["id"]: hit["text"] for system in reply["systems"] for hit in system["hits"]}
+    for item in page.locator(".ranking > li").all():
+        assert item.locator(".passage").inner_text() in " ".join(texts[item.get_attribute("data-id")].split())
+    item = page.locator(".system").last.locator(".ranking > li").first
+    item.get_by_text("Why").click()
+    item.locator(".line").first.wait_for()
+    assert "By concepts it is number" in item.inner_text()
     page.goto(f"{tab.base}/compare?q=yeast&index=plain")
     page.wait_for_selector(".ranking li")
     assert "--with dense" in page.locator(".notice").inner_text()
@@ -654,6 +730,24 @@ def test_a_document_is_added_found_and_explained(tab: Tab, client: httpx.Client)
     page.locator(".weight-row").first.click()
     assert page.locator(".word.on").count() > 0
     assert client.delete("/v1/indexes/docs/documents", params={"id": "penguin-1"}).status_code == 200
+
+
+def test_what_adds_to_a_higher_score_comes_first(tab: Tab, client: httpx.Client) -> None:
+    def signs(values: list[float]) -> list[bool]:
+        return [value > 0 for value in values]
+
+    for hit in searched(client)["hits"][1:]:
+        found = client.post("/v1/indexes/docs/explain", json={"query": QUERY, "document": hit["id"]}).json()
+        values = [one["value"] for one in found["above"]["differences"][:7]]
+        if signs(values) != sorted(signs(values), reverse=True):
+            break
+    else:
+        raise AssertionError("no hit lacks and has concepts of the one above in turn")
+    page = tab.open(f"/document?id={hit['id']}&q={QUERY}")
+    page.wait_for_selector(".differences")
+    shown = page.locator(".differences").first.locator("tbody tr:has(.chart svg) .number").all_inner_texts()
+    wanted = [value for value in values if value > 0] + [value for value in values if value <= 0]
+    assert [float(value.replace("−", "-")) for value in shown] == [round(value, 2) for value in wanted]
 
 
 def test_a_mouse_that_rests_over_a_word_tells_nothing_of_it(tab: Tab) -> None:

@@ -287,6 +287,14 @@ def test_compare_ranks_by_dense_vectors_where_they_are_kept(tmp_path: Path) -> N
         assert {found[name]["hits"][0]["id"] for name in ("dense", "bm25")} == {"new"}
 
 
+def test_a_search_says_how_much_of_the_query_was_read(client: httpx.Client) -> None:
+    assert client.get("/v1/indexes").json()["max_query"] == 2_000
+    assert ask(client, "search", query=QUERY)["read"] == len(QUERY)
+    assert ask(client, "search", query="yeast " * 200)["read"] == len("yeast " * 200)
+    words = " ".join(["yeast"] * 300)
+    assert ask(client, "search", query=words)["read"] == len(" ".join(["yeast"] * TinyEncoder.max_tokens))
+
+
 def test_compare_and_explain_take_steering_and_filters(tmp_path: Path) -> None:
     small.build(tmp_path / "all.lexent", extras=["dense", "lexical"]).close()
     with serving([tmp_path / "all.lexent"]) as client:

@@ -112,6 +112,8 @@ class SearchReply(Reply):
     steered: list[SteeredConcept]
     """Concepts that steering moved, the most moved first, with their weights before and after."""
     hits: list[Hit]
+    read: int
+    """Characters of the query that the encoder read: all of them, unless it has too many tokens."""
     generation: int
     """Of the index; it counts the changes."""
     took_ms: float
@@ -316,6 +318,8 @@ class IndexesReply(Reply):
     indexes: list[IndexReply]
     default: str
     writable: bool
+    max_query: int
+    """Characters that a query may have."""
 
 
 class ChangeReply(Reply):

@@ -150,7 +150,9 @@ def api_router(registry: IndexRegistry, settings: Settings, workers: Workers) ->
     async def indexes() -> Response:
         """The indexes that are served here."""
         rows = [registry.get(name).summary() for name in registry.paths]
-        return Json(IndexesReply(rows, registry.default, writable=not settings.read_only))
+        return Json(
+            IndexesReply(rows, registry.default, writable=not settings.read_only, max_query=settings.limits.query)
+        )
 
     @routes.get("/indexes/{index}", tags=["indexes"])
     async def stats(index: IndexName) -> Response:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Ranking = Iterable[tuple["Document | Hit | DenseHit", float]]
 """Documents with scores, best first."""
+SHORT_QUERY = 64
+"""Characters that every encoder reads: a query of no more is not tokenized to find out."""
 NO_VECTORS = "This index keeps no dense vectors. Build it with them: lexent index CORPUS --with dense,lexical"
 
 
@@ -58,9 +60,19 @@ def search(served: ServedIndex, body: SearchBody) -> dict[str, Any]:
         "added": found.added,
         "steered": found.steered,
         "hits": hits,
+        "read": _read(searcher, body.query),
         "generation": searcher.manifest.generation,
         "took_ms": _milliseconds(start),
     }
+
+
+def _read(searcher: Searcher, query: str) -> int:
+    """How many characters of a query the encoder reads: up to its last token, and all where only blanks follow."""
+    if len(query) <= SHORT_QUERY:
+        return len(query)
+    spans = searcher.encoder.tokenize([query], kind="query", specials=False)[0].spans
+    stop = int(spans.max(initial=0))
+    return stop if stop and query[stop:].strip() else len(query)  # 0: the encoder knows no places
 
 
 def hit_of(hit: Hit, names: dict[int, str], *, explained: bool, contributions: int | None) -> dict[str, Any]:

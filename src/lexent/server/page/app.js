@@ -34,7 +34,7 @@ const site = {
   facts: () => site.indexes.find((one) => one.name === site.index),
   async reload() {
     const found = await get("/v1/indexes");
-    Object.assign(site, { indexes: found.indexes, writable: found.writable, fallback: found.default });
+    Object.assign(site, { indexes: found.indexes, writable: found.writable, fallback: found.default, maxQuery: found.max_query });
     forget();
     foot();
   },
@@ -103,7 +103,7 @@ function foot() {
   const facts = site.facts() || site.indexes[0];
   if (!facts) return;
   fill(document.getElementById("foot"), `${facts.name}: ${whole(facts.documents)} documents, ${whole(facts.concepts)} concepts, recipe ${facts.recipe.name}. `,
-    h("a", { href: "/openapi.json" }, "API"), ". Keys: / search, ? help.");
+    h("a", { href: "/openapi.json" }, "API"), ". Keys: / search, s sliders, ? help.");
 }
 
 function follow(event) {
@@ -118,13 +118,17 @@ function follow(event) {
   main.focus({ preventScroll: true });
 }
 
-const HELP = "/ goes to the search box. Tab goes from card to card, the left and right arrows from part to part of a bar, Enter opens a part to its concepts. On a slider, arrows change it and Home turns off what it stands for.";
+const HELP = "/ goes to the search box, s to the sliders. Tab goes from card to card, the left and right arrows from part to part of a bar, Enter opens a part to its concepts. On a slider, arrows change it and Home turns off what it stands for.";
 
 function keys(event) {
   if (event.target.matches("input:not([type=range]), textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "/") {
     const field = main.querySelector("input[type=search]");
     if (field) { event.preventDefault(); field.focus(); field.select(); }
+  }
+  if (event.key === "s") {
+    const slider = main.querySelector(".panel input[type=range]");
+    if (slider) { event.preventDefault(); slider.closest(".panel").open = true; slider.focus(); }
   }
   if (event.key === "?") {
     const box = h("dialog", { "aria-label": "Keys", onclose: () => box.remove() }, h("h2", {}, "Keys"), h("p", {}, HELP),

@@ -8,7 +8,7 @@ import { keptNote } from "./kept.js";
 import { offset } from "./passage.js";
 import { gap } from "./plots.js";
 import { lines, pairs } from "./reasons.js";
-import { bones, empty, waiting, wrong } from "./states.js";
+import { bones, empty, tooLong, waiting, wrong } from "./states.js";
 
 const SHOWN = 20;
 
@@ -125,7 +125,13 @@ function drawWhy(place, page) {
   const { site } = page;
   const field = h("input", { class: "field", type: "search", name: "why", value: site.state.q, placeholder: "a query", "aria-label": "Query to explain the rank for", required: true });
   const result = h("div", { class: "stack" });
-  const submit = (event) => { event.preventDefault(); site.replace({ q: field.value.trim() }); explain(result, page, field.value.trim()); };
+  const submit = (event) => {
+    event.preventDefault();
+    const trouble = tooLong(field.value.trim(), site.maxQuery);
+    if (trouble) { fill(result, trouble); return; }
+    site.replace({ q: field.value.trim() });
+    explain(result, page, field.value.trim());
+  };
   fill(place, h("form", { class: "row", onsubmit: submit }, h("h2", {}, "Why is it not ranked higher for"), field, h("button", { class: "button", type: "submit" }, "Explain")), result);
   if (site.state.q) explain(result, page, site.state.q);
 }
@@ -162,7 +168,8 @@ function drawReason(place, site, found) {
 
 function versus(site, other) {
   const most = Math.max(...other.differences.map((one) => Math.abs(one.value)), 1e-9);
-  const shown = other.differences.slice(0, 7);
+  // The strongest, those that add to the other's score first.
+  const shown = other.differences.slice(0, 7).sort((one, two) => (two.value > 0) - (one.value > 0));
   const rest = other.gap - shown.reduce((sum, one) => sum + one.value, 0);
   return h("div", { class: "versus" }, h("h3", {}, `Number ${whole(other.rank)}, `, h("a", { href: site.link({ screen: "document", id: other.id }) }, other.title || other.id), `, scores ${number(other.gap)} more, because`),
     h("table", { class: "differences" }, h("thead", { class: "unseen" }, h("tr", {}, h("th", { scope: "col" }, "Concept"), h("th", { scope: "col" }, "Chart"), h("th", { scope: "col" }, "Difference"))),

@@ -3,6 +3,7 @@
 import { h, Text } from "./dom.js";
 
 const WINDOW = 290;
+const SHORT = 160;
 
 // Where the text begins in what was encoded: the title, a space, the text.
 export function offset(title) {
@@ -31,6 +32,15 @@ export function marked(text, marks, { from = 0, start = 0, stop = Infinity } = {
   }
   parts.push(whole.slice(place, end));
   return parts;
+}
+
+// The beginning of a text, or what is around the first word of the query in it.
+export function shortened(text, query) {
+  const words = query.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => word.length > 3);
+  const flat = text.replaceAll(/\s+/g, " ");
+  const places = words.map((word) => flat.toLowerCase().indexOf(word)).filter((place) => place >= 0);
+  const start = places.length && flat.length > SHORT ? flat.lastIndexOf(" ", Math.max(0, Math.min(...places) - 40)) + 1 : 0;
+  return `${start ? "… " : ""}${flat.slice(start, start + SHORT)}${start + SHORT < flat.length ? " …" : ""}`;
 }
 
 // Which passage of a long document was found.

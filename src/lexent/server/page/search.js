@@ -4,14 +4,14 @@ import { steerBody, weighing } from "./address.js";
 import { alignment } from "./alignment.js";
 import { at, get, post, query, remembered } from "./api.js";
 import { bar, legend } from "./bar.js";
-import { fill, h, number, plural, say, short, whole } from "./dom.js";
+import { fill, h, number, plural, say, short, Text, whole } from "./dom.js";
 import { Groups, hasAny, noteAdded } from "./groups.js";
 import { keptNote } from "./kept.js";
 import { glide, places } from "./motion.js";
 import { Palette } from "./palette.js";
 import { marked, snippet, where } from "./passage.js";
 import { lines, pairs } from "./reasons.js";
-import { bones, empty, waiting, wrong } from "./states.js";
+import { bones, empty, tooLong, waiting, wrong } from "./states.js";
 import { Steering } from "./steering.js";
 
 const PARTS = 40; // contributions a hit that are asked for; weaker ones come summed
@@ -46,14 +46,19 @@ class Search {
     const only = h("input", { class: "field", type: "text", name: "filter", value: filter, placeholder: '{"year": {"gte": 2019}}', "aria-label": "Filter on metadata, as JSON", spellcheck: "false" });
     const submit = (event) => {
       event.preventDefault();
+      const trouble = tooLong(field.value.trim(), this.site.maxQuery);
+      fill(this.trouble, trouble);
+      if (trouble) return;
       this.site.go({ screen: "search", q: field.value.trim(), k: Number(most.value) || 10, filter: only.value.trim(), steer: this.state.steer });
     };
+    this.trouble = h("div");
     this.echo = h("p", { class: "echo", "aria-label": "The query, with the words that raised its concepts" });
     this.list = h("ol", { class: "hits", "aria-label": "Hits" });
     this.found = h("p", { class: "found soft", id: "found" });
-    this.hits = h("section", { "aria-labelledby": "found" }, this.found, this.list);
+    this.away = h("div", { class: "away" });
+    this.hits = h("section", { "aria-labelledby": "found" }, this.away, this.found, this.list);
     const form = h("form", { class: "ask", role: "search", onsubmit: submit },
-      h("div", { class: "ask-box" }, field, h("button", { class: "button main", type: "submit" }, "Search")),
+      h("div", { class: "ask-box" }, field, h("button", { class: "button main", type: "submit" }, "Search")), this.trouble,
       h("details", { class: "options", open: Boolean(filter) || k !== 10 }, h("summary", {}, "Options"),
         h("div", { class: "row" }, h("label", {}, "Hits ", most), h("label", { class: "wide" }, "Only documents where ", only))));
     if (!q) {
@@ -63,7 +68,10 @@ class Search {
     }
     const narrow = window.matchMedia("(max-width: 900px)").matches;
     const panel = h("details", { class: "panel card", open: !narrow }, h("summary", {}, h("h2", {}, "Steer"), this.steering.count), this.steering.side);
+    const old = [...this.root.querySelectorAll(".hits > .hit")]; // of the query before: they stay until there are others
     fill(this.root, h("h1", { class: "unseen" }, `Hits for ${q}`), form, this.echo, h("div", { class: "columns" }, this.hits, h("aside", { "aria-label": "Steering" }, panel)));
+    if (tooLong(q, this.site.maxQuery)) { fill(this.trouble, tooLong(q, this.site.maxQuery)); return; }
+    fill(this.list, old);
     this.run(true);
   }
 
@@ -76,15 +84,18 @@ class Search {
 
   async run(first = false) {
     const turn = (this.turn += 1);
-    const done = first ? waiting(this.list, bones(4)) : () => {};
+    const stale = first && this.list.querySelector(".hit");
+    const done = stale ? () => this.list.removeAttribute("aria-busy") : first ? waiting(this.list, bones(4)) : () => {};
+    if (stale) this.list.setAttribute("aria-busy", "true");
     try {
       const body = this.body();
       const path = at(this.site.index, "/search");
       const plain = await remembered(path, body, { signal: this.signal });
       const steer = steerBody(this.state.steer);
       const steered = this.state.steer.size ? await post(path, { ...body, steer }, { signal: this.signal }) : plain;
-      if (turn !== this.turn) return;
+      if (turn !== this.turn) return false;
       done();
+      fill(this.away);
       Object.assign(this, { plain, steered, groups: new Groups(plain, steered) });
       this.steering.take(plain, this.groups, steered.steered);
       noteAdded(steered.hits, this.steering.extra);
@@ -95,12 +106,15 @@ class Search {
       if (first) this.steering.draw();
       else this.steering.update();
       this.fetchWords(turn);
+      return true;
     } catch (error) {
       done();
-      if (error.name === "AbortError" || turn !== this.turn) return;
-      fill(this.list);
-      fill(this.found, wrong(error, () => this.run(true)));
+      if (error.name === "AbortError" || turn !== this.turn) return false;
+      const left = this.list.querySelector(".hit");
+      if (!left) fill(this.list);
+      fill(this.away, wrong(error, () => this.run(first)), left && h("p", { class: "soft small" }, "The hits below are those of the last answer."));
       say(error.message);
+      return false;
     }
   }
 
@@ -129,10 +143,11 @@ class Search {
     if (this.asking) { this.again = true; return; }
     this.asking = true;
     this.list.setAttribute("aria-busy", "true");
-    do { this.again = false; await this.run(); } while (this.again);
+    let answered = true;
+    do { this.again = false; answered = await this.run(); } while (this.again);
     this.asking = false;
     this.list.removeAttribute("aria-busy");
-    this.tell();
+    if (answered) this.tell();
   }
 
   // --- hits -----------------------------------------------------------------------------------------------------
@@ -270,7 +285,10 @@ class Search {
     const query = this.words?.query || [];
     const weights = new Map(this.steered.concepts.map((concept) => [concept.id, concept.weight]));
     const found = this.marksOf(query, (concept) => weights.get(concept) || 0).filter((mark) => mark.weight > 0.1 || this.active !== null);
-    fill(this.echo, h("span", { class: "soft" }, "read as "), marked(this.state.q, found), !query.length && this.words && h("span", { class: "soft" }, " (one vector for the whole text: no single word stands for a concept)"));
+    const text = new Text(this.state.q);
+    const { read } = this.plain;
+    fill(this.echo, h("span", { class: "soft" }, "read as "), marked(text, found, { stop: read }),
+      read < text.length && [" ", h("span", { class: "soft" }, "(not read, as the encoder takes no more: "), h("s", { class: "soft" }, text.slice(read, text.length).trim()), h("span", { class: "soft" }, ")")], !query.length && this.words && h("span", { class: "soft" }, " (one vector for the whole text: no single word stands for a concept)"));
   }
 
   mark(card) {

@@ -1,6 +1,6 @@
 // What one sees while there is nothing to see yet, or something went wrong.
 
-import { fill, h, say } from "./dom.js";
+import { fill, h, say, Text, whole } from "./dom.js";
 import { setKey } from "./api.js";
 
 export function bones(count = 4, kind = "") {
@@ -22,6 +22,12 @@ export function wrong(error, again) {
     h("h2", {}, error.title || "Something went wrong"),
     h("p", {}, error.message),
     again && h("p", {}, h("button", { class: "button", type: "button", onclick: again }, "Try again")));
+}
+
+// A query that the server would refuse, said before it is sent; null where it is short enough.
+export function tooLong(q, most) {
+  const length = new Text(q).length;
+  return length <= most ? null : wrong({ title: "The query is too long", message: `It has ${whole(length)} characters; this server takes at most ${whole(most)}. Nothing was sent: shorten it by ${whole(length - most)}.` });
 }
 
 export function empty(title, ...words) {
