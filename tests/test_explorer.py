@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -37,7 +38,12 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     small.build(folder / "tokens.lexent", recipe="ssr").close()
     little = [Document(id=f"of{word}", text=f"the of and to the of and to {word}") for word in ("yeast", "king", "bed")]
     small.build(folder / "form.lexent", [*small.documents(20), *little]).close()
-    with serving([folder / f"{name}.lexent" for name in ("docs", "plain", "tokens", "form")]) as found:
+    languages = ("de", "en", "fr")
+    facts = [
+        replace(one, metadata={**one.metadata, "lang": languages[row % 3]}) for row, one in enumerate(small.documents())
+    ]
+    small.build(folder / "facts.lexent", facts).close()
+    with serving([folder / f"{name}.lexent" for name in ("docs", "plain", "tokens", "form", "facts")]) as found:
         yield found
 
 
@@ -623,6 +629,47 @@ def test_one_key_goes_to_the_sliders(tab: Tab, browser: Any) -> None:
     phone.close()
 
 
+def test_facets_filter_by_values_and_ranges(tab: Tab, client: httpx.Client) -> None:
+    page = tab.open(f"/search?q={QUERY}&index=facts")
+    page.wait_for_selector(".facet")
+    settled(page)
+    facets = page.locator(".facet > summary")
+    assert [name.strip() for name in facets.all_inner_texts()] == ["lang", "n"]
+
+    def found(**condition: Any) -> list[str]:
+        reply = client.post("/v1/indexes/facts/search", json={"query": QUERY, "filter": condition}).json()
+        return [hit["id"] for hit in reply["hits"]]
+
+    facets.first.press("Enter")
+    counts = page.locator(".facet label:has(input[type=checkbox])").all_inner_texts()
+    assert [" ".join(text.split()) for text in counts] == ["de 14", "en 13", "fr 13"]
+    page.get_by_role("checkbox", name="en").check()
+    eventually(page, "location.search.includes('filter')")
+    settled(page)
+    assert hits(page) == found(lang="en")
+    page.get_by_role("checkbox", name="fr").check()
+    settled(page)
+    assert hits(page) == found(lang=["en", "fr"])
+    assert facets.first.inner_text() == "lang: en, fr"
+    page.keyboard.press("Escape")
+    facets.nth(1).press("Enter")
+    assert page.locator(".facet-bins span").count() > 5
+    page.get_by_role("spinbutton", name="From").fill("10")
+    page.keyboard.press("Tab")
+    eventually(page, "location.search.includes('gte')")
+    settled(page)
+    assert hits(page) == found(lang=["en", "fr"], n={"gte": 10})
+    shown = hits(page)
+    page.reload()
+    page.wait_for_selector(".facet")
+    settled(page)
+    assert hits(page) == shown
+    assert facets.all_inner_texts() == ["lang: en, fr", "n: 10 – "]
+    page.goto(f'{tab.base}/search?q={QUERY}&index=facts&filter={{"not": {{"lang": "en"}}}}')
+    page.get_by_role("button", name="Drop the filter not").click()
+    eventually(page, "!location.search.includes('filter')")
+
+
 # --- the other screens -------------------------------------------------------------------------------------------
 
 
@@ -871,6 +918,7 @@ def test_a_server_with_a_key_asks_for_it(browser: Any, tmp_path: Path) -> None:
 SCREENS = {
     "landing": ("/", ".chips a"),
     "search": (f"/search?q={QUERY}&steer=3:2", ".hit mark"),
+    "facets": (f'/search?q={QUERY}&index=facts&filter={{"n": {{"gte": 3}}}}', ".facet.on"),
     "tokens": (f"/search?q={QUERY}&index=tokens", ".align-box button"),
     "compare": ("/compare?q=yeast dough", ".ranking li"),
     "concept": ("/concept?id=3", ".quantile"),
@@ -905,6 +953,8 @@ def test_no_screen_has_an_accessibility_violation(browser: Any, client: httpx.Cl
         open_all(page)
         page.get_by_role("combobox", name="Add a concept by name").fill("concept 1")
         page.locator(".choices li").first.wait_for()
+    if name == "facets":
+        page.locator(".facet > summary").first.click()
     found = axe.Axe().run(page)
     wrong = [
         f"{one['id']}: {one['help']}: {node['html'][:160]} {node.get('failureSummary', '')[:200]}"

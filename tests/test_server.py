@@ -287,6 +287,36 @@ def test_compare_ranks_by_dense_vectors_where_they_are_kept(tmp_path: Path) -> N
         assert {found[name]["hits"][0]["id"] for name in ("dense", "bm25")} == {"new"}
 
 
+def test_fields_are_counted_without_deleted_documents(tmp_path: Path) -> None:
+    facts: list[dict[str, Any]] = [
+        {"year": 2019, "lang": "en", "day": "2019-05-01", "open": True, "tags": ["a", "b"]},
+        {"year": 2021, "lang": "en", "day": "2020-05-01", "open": False, "tags": ["b"]},
+        {"year": 2021, "lang": "de", "day": "2020-06-01", "open": True, "huge": 2**63},
+        {"year": 1900, "lang": "fr", "day": "1900-06-01", "open": True},
+    ]
+    documents = [Document(id=str(row), text=f"yeast {row}", metadata=one) for row, one in enumerate(facts)]
+    small.build(tmp_path / "facts.lexent", documents).close()
+    with serving([tmp_path / "facts.lexent"]) as client:
+        address = "/v1/indexes/facts/documents"
+        assert client.get("/v1/indexes/facts/fields").json()["fields"][-1]["distinct"] == 3
+        assert client.delete(address, params={"id": "3"}).status_code == 200
+        found = {one["name"]: one for one in client.get("/v1/indexes/facts/fields").json()["fields"]}
+        kinds = {"year": "number", "lang": "text", "day": "date", "open": "boolean", "tags": "text"}
+        assert {name: found[name]["kind"] for name in found} == kinds | {"huge": "number"}
+        counts = {name: {one["value"]: one["documents"] for one in found[name]["values"]} for name in found}
+        assert counts["lang"] == {"en": 2, "de": 1}
+        assert counts["year"] == {2021: 2, 2019: 1}
+        assert counts["tags"] == {"b": 2, "a": 1}
+        assert counts["open"] == {True: 2, False: 1}
+        assert counts["huge"] == {2**63: 1}
+        assert [one["documents"] for one in found["year"]["histogram"]] == [1, 2]
+        assert found["year"]["histogram"][0]["low"] == 2019
+        assert found["day"]["histogram"] == [
+            {"low": "2019", "high": "2019", "documents": 1},
+            {"low": "2020", "high": "2020", "documents": 2},
+        ]
+
+
 def test_a_search_says_how_much_of_the_query_was_read(client: httpx.Client) -> None:
     assert client.get("/v1/indexes").json()["max_query"] == 2_000
     assert ask(client, "search", query=QUERY)["read"] == len(QUERY)

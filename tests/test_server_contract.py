@@ -191,7 +191,7 @@ def test_the_openapi_document_loads_nothing_from_elsewhere_and_names_every_route
     found = client.get("/openapi.json").json()
     assert {path.removeprefix("/v1/indexes/{index}") for path in found["paths"]} == {
         *("/health", "/ready", "/metrics", "/v1/indexes", ""),
-        *("/search", "/explain", "/words", "/compare", "/lexicon"),
+        *("/search", "/explain", "/words", "/compare", "/fields", "/lexicon"),
         *("/concepts", "/concepts/{concept}", "/concepts/{concept}/examples", "/concepts/{concept}/label"),
         *("/documents", "/documents/bulk"),
     }

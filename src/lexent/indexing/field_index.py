@@ -299,6 +299,17 @@ class FieldReader:
             self._other_text[name] = bool(self._fields.read(_OTHER_TEXT, name))
         return self._other_text[name]
 
+    def value_counts(self, name: str, live: NDArray[np.bool_]) -> dict[Stored, int]:
+        """How many of the live documents have each value of a field. live: bool[size]."""
+        query = f"SELECT value, positions FROM fields WHERE {_OF_FIELD} ORDER BY value, first"
+        found: dict[Stored, int] = {}
+        with self._fields.damage():
+            for value, positions in self._fields.read(query, name):
+                count = int(np.count_nonzero(live[np.frombuffer(positions, "<u4")]))
+                if count:
+                    found[value] = found.get(value, 0) + count
+        return found
+
     def _match(self, match: Match) -> NDArray[np.bool_]:
         found = self._masks.get(match)
         if found is not None:

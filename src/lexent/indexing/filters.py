@@ -52,6 +52,13 @@ def stored(value: bool | int | float | str) -> Stored:
     return _HUGE + bytes([size]) + whole.to_bytes(size, "big")
 
 
+def unstored(value: Stored) -> bool | int | float | str:
+    """The value that is stored so; an integer of INT64_END or more as a float: JSON has no other."""
+    if not isinstance(value, bytes):
+        return value
+    return value == _TRUE if value in (_FALSE, _TRUE) else float(int.from_bytes(value[2:], "big"))
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """The stored values from low to high; None is no bound, an open end does not belong."""

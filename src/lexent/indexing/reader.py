@@ -21,7 +21,7 @@ from lexent import arguments, array_files, artifact
 from lexent.corpus.passages import WHOLE
 from lexent.errors import ArtifactError, InputError, NotFoundError
 from lexent.indexing.document_store import Documents
-from lexent.indexing.filters import FieldKind, Filter
+from lexent.indexing.filters import FieldKind, Filter, Stored
 from lexent.indexing.forward.dense import DenseStore
 from lexent.indexing.forward.passages import PassageRuns, PassageStore
 from lexent.indexing.forward.stores import ForwardIndex, ForwardStore
@@ -216,7 +216,7 @@ class IndexReader:
 
     def matching(self, where: Filter) -> list[NDArray[np.bool_]]:
         """Which passages of each segment are of documents that match a filter."""
-        known = {name for store in self.document_stores for name in store.field_names()}
+        known = set(self.field_names())
         unknown = sorted(set(where.names) - known)
         if unknown:
             name = unknown[0]
@@ -243,6 +243,20 @@ class IndexReader:
     def field_kinds(self, name: str) -> frozenset[FieldKind]:
         """Kinds of value of a field; empty where no document has it."""
         return frozenset(kind for store in self.document_stores for kind in store.field_kinds(name))
+
+    def field_names(self) -> list[str]:
+        """The fields that any document has, in order of their names."""
+        return sorted({name for store in self.document_stores for name in store.field_names()})
+
+    def value_counts(self, name: str) -> dict[Stored, int]:
+        """How many documents have each value of a field, without the deleted ones."""
+        found: dict[Stored, int] = {}
+        for store, runs, deleted in zip(self.document_stores, self.runs, self.tombstones, strict=True):
+            starts = runs.starts[: len(store)]
+            live = np.ones(len(store), np.bool_) if deleted is None else ~deleted.mask[starts]
+            for value, count in store.value_counts(name, live).items():
+                found[value] = found.get(value, 0) + count
+        return found
 
     def has_other_text(self, name: str) -> bool:
         """Whether a field has texts that are no dates; empty ones do not count."""

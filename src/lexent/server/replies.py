@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, dataclass_transform
+from typing import Any, Literal, dataclass_transform
 
 from pydantic import ConfigDict
 
@@ -205,6 +205,44 @@ class CompareReply(Reply):
 
     query: str
     systems: list[System]
+
+
+# --- fields --------------------------------------------------------------------------------------------------------
+
+
+class FieldValue(Reply):
+    """A value of a field."""
+
+    value: bool | int | float | str
+    documents: int
+
+
+class FieldBin(Reply):
+    """A part of the range of a field."""
+
+    low: int | float | str
+    high: int | float | str
+    """The last bin of numbers includes it, others end before it; a bin of dates is one year or one month."""
+    documents: int
+
+
+class FieldReply(Reply):
+    """A field of metadata that filters can ask for."""
+
+    name: str
+    kind: Literal["number", "text", "boolean", "date", "mixed"]
+    distinct: int
+    """How many different values it has."""
+    values: list[FieldValue]
+    """Its commonest values, those of most documents first."""
+    histogram: list[FieldBin]
+    """Of numbers and dates; a document with several values counts for each."""
+
+
+class FieldsReply(Reply):
+    """The fields of an index."""
+
+    fields: list[FieldReply]
 
 
 # --- concepts ------------------------------------------------------------------------------------------------------

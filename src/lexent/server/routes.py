@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from lexent.artifact import lexent_version
 from lexent.lexicon.concepts import Category
-from lexent.server import concepts, documents, metrics, problems, replies, searching, word_attribution
+from lexent.server import concepts, documents, fields, metrics, problems, replies, searching, word_attribution
 from lexent.server.bodies import AddBody, CompareBody, ExplainBody, LabelBody, SearchBody, WordsBody
 from lexent.server.problems import ServerError
 from lexent.server.registry import IndexRegistry
@@ -178,6 +178,11 @@ def api_router(registry: IndexRegistry, settings: Settings, workers: Workers) ->
     async def compared(index: IndexName, body: CompareBody) -> Response:
         """The same query by concepts, by dense vectors and by words."""
         return await read(index, searching.compare, body)
+
+    @routes.get("/indexes/{index}/fields", response_model=replies.FieldsReply, tags=["indexes"])
+    async def field_values(index: IndexName) -> Response:
+        """The fields of the metadata, with counts of values and with histograms: what a filter can ask for."""
+        return await read(index, fields.fields)
 
     @routes.get("/indexes/{index}/lexicon", response_model=replies.LexiconReply, tags=["concepts"])
     async def lexicon(index: IndexName) -> Response:

@@ -4,6 +4,7 @@ import { steerBody, weighing } from "./address.js";
 import { alignment } from "./alignment.js";
 import { at, get, post, query, remembered } from "./api.js";
 import { bar, legend } from "./bar.js";
+import { facets } from "./facets.js";
 import { fill, h, number, plural, say, short, Text, whole } from "./dom.js";
 import { Groups, hasAny, noteAdded } from "./groups.js";
 import { keptNote } from "./kept.js";
@@ -40,16 +41,20 @@ class Search {
   link = (concept) => this.site.link({ screen: "concept", id: String(concept) });
 
   draw() {
-    const { q, k, filter } = this.state;
+    const { q, k } = this.state;
     const field = h("input", { type: "search", name: "q", value: q, "aria-label": "Search", placeholder: "Ask in plain words", autocomplete: "off", spellcheck: "false" });
     const most = h("input", { class: "field", type: "number", name: "k", min: 1, max: 100, value: k, "aria-label": "How many hits" });
-    const only = h("input", { class: "field", type: "text", name: "filter", value: filter, placeholder: '{"year": {"gte": 2019}}', "aria-label": "Filter on metadata, as JSON", spellcheck: "false" });
+    const filters = facets(this.site, this.signal, { filter: () => this.state.filter, changed: (changed) => {
+      this.state = { ...this.state, filter: changed };
+      this.site.replace({ filter: changed });
+      if (q) this.soon();
+    } });
     const submit = (event) => {
       event.preventDefault();
       const trouble = tooLong(field.value.trim(), this.site.maxQuery);
       fill(this.trouble, trouble);
       if (trouble) return;
-      this.site.go({ screen: "search", q: field.value.trim(), k: Number(most.value) || 10, filter: only.value.trim(), steer: this.state.steer });
+      this.site.go({ screen: "search", q: field.value.trim(), k: Number(most.value) || 10, filter: this.state.filter, steer: this.state.steer });
     };
     this.trouble = h("div");
     this.echo = h("p", { class: "echo", "aria-label": "The query, with the words that raised its concepts" });
@@ -59,8 +64,7 @@ class Search {
     this.hits = h("section", { "aria-labelledby": "found" }, this.away, this.found, this.list);
     const form = h("form", { class: "ask", role: "search", onsubmit: submit },
       h("div", { class: "ask-box" }, field, h("button", { class: "button main", type: "submit" }, "Search")), this.trouble,
-      h("details", { class: "options", open: Boolean(filter) || k !== 10 }, h("summary", {}, "Options"),
-        h("div", { class: "row" }, h("label", {}, "Hits ", most), h("label", { class: "wide" }, "Only documents where ", only))));
+      h("div", { class: "options row" }, filters, h("label", {}, "Hits ", most)));
     if (!q) {
       fill(this.root, h("div", { class: "landing" }, h("h1", {}, "Search by meaning. See why. Steer."), form, keptNote(this.site, this.signal), this.welcome()));
       field.focus({ preventScroll: true });
@@ -103,7 +107,7 @@ class Search {
       this.palette.take(this.groups, plain.hits, { always, most: FIRST_COLOURS });
       if (steered !== plain) this.palette.take(this.groups, steered.hits);
       this.drawHits();
-      if (first) this.steering.draw();
+      if (first || !this.steering.rows.length) this.steering.draw(); // without hits there are no groups
       else this.steering.update();
       this.fetchWords(turn);
       return true;
@@ -160,7 +164,7 @@ class Search {
     const facts = this.site.facts();
     fill(this.found, hits.length ? `${plural(hits.length, "hit")} of ${whole(facts.documents)} documents in ${number(this.steered.took_ms, 1)} ms${this.steered.approximate ? ", approximate: this recipe scores candidates only" : ""}` : "");
     if (!hits.length) {
-      fill(this.list, empty("Nothing shares a concept with this", this.state.filter ? "No document that the filter lets through does. Try without the filter." : "Try other words, or turn a concept up again."));
+      fill(this.list, empty("Nothing shares a concept with this", this.state.filter ? "No document that the filter lets through does. Change a facet above." : "Try other words, or turn a concept up again."));
       return;
     }
     const stood = places(this.list);
