@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -911,6 +912,11 @@ def test_a_server_with_a_key_asks_for_it(browser: Any, tmp_path: Path) -> None:
         page.wait_for_selector(".hit")
         assert tab.outside == []
         tab.close()
+
+
+def test_the_files_of_the_page_are_small() -> None:
+    folder = Path(str(resources.files("lexent.server"))) / "page"
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 300_000
 
 
 # --- for everyone ------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // The filter as a row of facets: a field of the index each, with its values to tick or its range to set.
 
 import { at, get } from "./api.js";
-import { fill, h, plural, short, whole } from "./dom.js";
+import { fill, h, plural, whole } from "./dom.js";
 
 const FACETS = 12; // fields that are shown; an index may have hundreds
 const FEW = 12; // numbers are ticked where there are no more of them
@@ -37,7 +37,7 @@ export function facets(site, signal, { filter, changed }) {
     const now = parsed(filter());
     const left = now === null ? [[null, filter()]] : Object.entries(now).filter(([name, condition]) => !known.has(name) || !shows(condition));
     fill(other, left.map(([name, condition]) => h("button", { class: "button small", type: "button", "aria-label": `Drop the filter ${name ?? condition}`,
-      onclick: () => (name === null ? (changed(""), rest()) : set(name, null)) }, `${name === null ? condition : `${name}: ${JSON.stringify(condition)}`} ×`)));
+      onclick: () => (name === null ? (changed(""), rest()) : set(name, null)) }, `${name === null ? condition : `${name}: ${inWords(condition)}`} ×`)));
   };
   get(at(site.index, "/fields"), { signal }).then((found) => {
     const shown = found.fields.filter((field) => field.kind !== "mixed" && field.distinct > 1).slice(0, FACETS);
@@ -48,6 +48,12 @@ export function facets(site, signal, { filter, changed }) {
   return root;
 }
 
+// A condition as a facet shows it.
+export function inWords(condition) {
+  if (!shows(condition)) return JSON.stringify(condition);
+  return isRange(condition) ? `${condition.gte ?? ""} – ${condition.lte ?? ""}` : [condition].flat().join(", ");
+}
+
 const shows = (condition) => condition === null || typeof condition !== "object" || Array.isArray(condition) || isRange(condition);
 
 function facet(field, condition, set) {
@@ -56,11 +62,11 @@ function facet(field, condition, set) {
   const body = tick ? values(field, condition, (now) => { set(now); tell(); }) : range(field, condition, (now) => { set(now); tell(); });
   const tell = () => {
     const now = condition();
-    const text = now === undefined ? "" : isRange(now) ? `${now.gte ?? ""} – ${now.lte ?? ""}` : [now].flat().map((value) => short(String(value), 1)).join(", ");
+    const text = now === undefined ? "" : inWords(now);
     chosen.textContent = text && `: ${text}`;
     box.classList.toggle("on", Boolean(text));
   };
-  const box = h("details", { class: "facet", onkeydown: (event) => {
+  const box = h("details", { class: "facet", name: "facet", onkeydown: (event) => {
     if (event.key !== "Escape") return;
     box.open = false;
     box.firstChild.focus();

@@ -2,6 +2,7 @@
 
 import { at, get } from "./api.js";
 import { fill, h, plural, short } from "./dom.js";
+import { inWords, parsed } from "./facets.js";
 import { named } from "./slider.js";
 
 const NAMES = 6; // steered concepts that are named; the others are counted
@@ -16,7 +17,7 @@ export function keptNote(site, signal) {
   });
   return h("p", { class: "row small kept", "aria-label": "What holds on every screen" },
     steer.size > 0 && [h("span", { class: "soft" }, "Steered:"), steered, steer.size > NAMES && h("span", { class: "soft" }, `and ${plural(steer.size - NAMES, "other")}`)],
-    filter && h("span", { class: "tag" }, `only ${filter}`),
+    filter && Object.entries(parsed(filter) ?? { filter }).map(([name, condition]) => h("span", { class: "tag" }, `${name}: ${inWords(condition)}`)),
     k !== 10 && h("span", { class: "tag" }, plural(k, "hit")),
     h("a", { href: site.link({ ...site.state, steer: new Map(), k: 10, filter: "" }) }, "Drop all"));
 }
