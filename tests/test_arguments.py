@@ -46,6 +46,8 @@ class Place:
         self.hit = self.index.search("yeast dough")[0]
         self.fused = self.index.search_fused("yeast dough")
         self.lexicon = small.lexicon()
+        self.backup = folder / "backup.tar"
+        self.index.backup(self.backup)
         self.states = encode(TinyEncoder(), ["yeast dough"], kind="query")
 
     def fresh(self) -> Path:
@@ -67,6 +69,9 @@ CALLS: dict[str, Callable[[Place], tuple[Callable[..., Any], dict[str, Any]]]] =
     "index": lambda at: (lexent.index, {"source": TEXTS, "out": at.fresh(), **PARTS}),
     "Index.build": lambda at: (Index.build, {"documents": small.documents(3), "out": at.fresh(), **PARTS}),
     "open": lambda at: (lexent.open, {"path": at.index.path, **PARTS}),
+    "restore": lambda at: (lexent.restore, {"file": at.backup, "out": at.fresh()}),
+    "Index.restore": lambda at: (Index.restore, {"file": at.backup, "out": at.fresh()}),
+    "Index.backup": lambda at: (at.index.backup, {"file": at.fresh()}),
     "Index": lambda at: (Index, {"path": at.index.path, **PARTS}),
     "Index.search": lambda at: (at.index.search, {"query": "yeast"}),
     "Index.search_fused": lambda at: (at.index.search_fused, {"query": "yeast"}),

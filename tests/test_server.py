@@ -86,8 +86,9 @@ def test_a_search_gives_what_the_library_gives(
 ) -> None:
     found = ask(client, "search", query=QUERY, **given)
     wanted = index.search(QUERY, **meant).to_dict()
-    assert rounded(without(found, "generation", "took_ms")) == rounded(wanted)
+    assert rounded(without(found, "generation", "took_ms", "read")) == rounded(wanted)
     assert found["generation"] == index.manifest.generation
+    assert found["read"] == len(QUERY)
     assert found["hits"]
 
 
@@ -254,7 +255,7 @@ def test_an_index_that_matches_tokens_is_aligned(tmp_path: Path) -> None:
     with small.build(tmp_path / "tokens.lexent", recipe="ssr") as own, serving([tmp_path / "tokens.lexent"]) as client:
         found = ask(client, "search", index="tokens", query=QUERY, k=4)
         wanted = own.search(QUERY, k=4).to_dict()
-        assert rounded(without(found, "generation", "took_ms")) == rounded(wanted)
+        assert rounded(without(found, "generation", "took_ms", "read")) == rounded(wanted)
         for hit in found["hits"]:
             assert sum(token["value"] for token in hit["alignment"]) == pytest.approx(hit["score"], abs=1e-5)
         ids = [hit["id"] for hit in found["hits"]]

@@ -54,7 +54,10 @@ def schema(client: httpx.Client) -> Any:
 OPERATIONS = [
     *("GET /health", "GET /ready", "GET /metrics", "GET /v1/indexes", "GET /v1/indexes/{index}"),
     *(f"POST /v1/indexes/{{index}}/{verb}" for verb in ("search", "explain", "words", "compare")),
-    *(f"GET /v1/indexes/{{index}}/{noun}" for noun in ("lexicon", "concepts", "concepts/{concept}", "documents")),
+    *(
+        f"GET /v1/indexes/{{index}}/{noun}"
+        for noun in ("lexicon", "fields", "concepts", "concepts/{concept}", "documents")
+    ),
     "GET /v1/indexes/{index}/concepts/{concept}/examples",
     *(f"{method} /v1/indexes/{{index}}/concepts/{{concept}}/label" for method in ("PUT", "DELETE")),
     *(f"{method} /v1/indexes/{{index}}/documents" for method in ("POST", "DELETE")),
