@@ -13,6 +13,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before any library reads it: no test may n
 os.environ.setdefault("LEXENT_KERNELS", "compiled")
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when that library is imported
 
+import living
 from lexent.encoders import Encoder
 from lexent.models import load_encoder
 
@@ -44,3 +45,9 @@ def data_dir() -> Path:
 def shared_encoder() -> Encoder:
     """The embedded default encoder, loaded once."""
     return load_encoder()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> living.Server:
+    """A process that runs tasks of a test module in children, which may be killed."""
+    return living.shared_server(tmp_path_factory.mktemp("children"))

@@ -35,11 +35,6 @@ from living import Model, opened, state
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> living.Server:
-    return living.shared_server(tmp_path_factory.mktemp("children"))
-
-
-@pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index with three segments, words, vectors, passages, tombstones and a user's name; not to be written to."""
     path = tmp_path_factory.mktemp("whole") / "a"
@@ -546,7 +541,7 @@ HOSTILE: dict[str, tuple[Callable[[Made], object], str]] = {
     "a file less": (lambda made: made.members.pop(), "header of"),
     "another order": (lambda made: made.members.reverse(), "not a backup"),
     "another order of files": (lambda made: made.members.append(made.members.pop(5)), "where"),
-    "absolute": (renamed(CODES, "/tmp/x.npy"), "no file of an index"),
+    "absolute": (renamed(CODES, "/x.npy"), "no file of an index"),
     "above": (renamed(CODES, "../x.npy"), "no file of an index"),
     "above within": (renamed(CODES, "segments/000001/../../../x.npy"), "no file of an index"),
     "hidden": (renamed(CODES, "segments/000001/.npy"), "no file of an index"),

@@ -35,11 +35,6 @@ from living import Model, opened, state
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> living.Server:
-    return living.shared_server(tmp_path_factory.mktemp("children"))
-
-
-@pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of three segments, two of them with deleted documents; not to be written to."""
     path = tmp_path_factory.mktemp("whole") / "a"

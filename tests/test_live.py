@@ -66,11 +66,6 @@ def unsynced() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> living.Server:
-    return living.shared_server(tmp_path_factory.mktemp("children"))
-
-
 def changed(path: Path) -> tuple[Index, Model]:
     """An index of several segments, with deleted documents in more than one, and what it should hold."""
     docs = small.documents(40)

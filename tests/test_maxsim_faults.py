@@ -30,11 +30,6 @@ CHANGES: dict[str, list[Any]] = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> living.Server:
-    return living.shared_server(tmp_path_factory.mktemp("children"))
-
-
-@pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of two segments, one with deleted documents, and with dense vectors beside the codes of tokens."""
     path = tmp_path_factory.mktemp("whole") / "a"

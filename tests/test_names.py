@@ -344,17 +344,22 @@ def test_names_and_live_latents() -> None:
         named_lexicon(word_sae(["unseen"]), TEXTS, encoder=TinyEncoder(), info=info)
 
 
-def test_latents_of_pooled_states_are_named_by_the_words_of_their_texts() -> None:
-    topics = {"bread": np.array([1.0, 0.0]), "chess": np.array([0.0, 1.0])}
-    words = {"bread": "flour yeast dough oven", "chess": "pawn bishop rook king"}
-    texts = {f"{words[topic]} number{place}": topics[topic] for topic in topics for place in range(12)}
-    sae = SparseAutoencoder(
+def identity_sae() -> SparseAutoencoder:
+    """Two latents, one for each of two numbers."""
+    return SparseAutoencoder(
         SAEConfig(2, 2, 1, tied=True),
         encoder=np.eye(2, dtype=np.float32),
         decoder=None,
         b_enc=np.zeros(2, np.float32),
         b_dec=np.zeros(2, np.float32),
     )
+
+
+def test_latents_of_pooled_states_are_named_by_the_words_of_their_texts() -> None:
+    topics = {"bread": np.array([1.0, 0.0]), "chess": np.array([0.0, 1.0])}
+    words = {"bread": "flour yeast dough oven", "chess": "pawn bishop rook king"}
+    texts = {f"{words[topic]} number{place}": topics[topic] for topic in topics for place in range(12)}
+    sae = identity_sae()
     encoder = ArrayEncoder(texts)
     info = LexiconInfo("pooled", encoder.id, encoder.fingerprint, "pooled")
     lexicon = named_lexicon(sae, list(texts), encoder=encoder, info=info)
@@ -370,13 +375,7 @@ def test_concepts_without_a_quotable_example_get_one_from_more_texts() -> None:
     rows = {f"flour yeast {place}": np.array([1.0, 0.0]) for place in range(12)}
     rows |= {f"pawn bishop {place}": np.array([0.0, 1.0]) for place in range(12)}
     named_on, more = [text for text in rows if text[-1] != "1"], ["pawn bishop 1", "flour yeast 1"]
-    sae = SparseAutoencoder(
-        SAEConfig(2, 2, 1, tied=True),
-        encoder=np.eye(2, dtype=np.float32),
-        decoder=None,
-        b_enc=np.zeros(2, np.float32),
-        b_dec=np.zeros(2, np.float32),
-    )
+    sae = identity_sae()
     encoder = ArrayEncoder(rows)
     info = LexiconInfo("pooled", encoder.id, encoder.fingerprint, "pooled")
     quotable = {text for text in rows if text.startswith("flour")}
@@ -409,13 +408,7 @@ def test_a_pooled_latent_that_knows_a_few_texts_by_heart_is_dropped() -> None:
     rows = {f"{' '.join(rng.choice(words, 4))} {place}": np.array([1.0, 0.0]) for place in range(10_000)}
     rows |= {f"rare {place}": np.array([0.0, 1.0]) for place in range(9)}
     encoder = ArrayEncoder(rows)
-    sae = SparseAutoencoder(
-        SAEConfig(2, 2, 1, tied=True),
-        encoder=np.eye(2, dtype=np.float32),
-        decoder=None,
-        b_enc=np.zeros(2, np.float32),
-        b_dec=np.zeros(2, np.float32),
-    )
+    sae = identity_sae()
     info = LexiconInfo("pooled", encoder.id, encoder.fingerprint, "pooled")
     assert named_lexicon(sae, list(rows), encoder=encoder, info=info).size == 1
     few = list(rows)[-50:]

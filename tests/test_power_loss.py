@@ -197,7 +197,7 @@ class Recording:
             raise AssertionError(
                 f"after event {state.event} ({self.events[state.event]}), {state.marks[-1]}, draw {state.draw}: "
                 f"{error!r}\nmake this state again:\n"
-                f"  python tests/power.py {self.log} {state.event} {state.draw} /tmp/power-state"
+                f"  python tests/power.py {self.log} {state.event} {state.draw} power-state"
             ) from error
 
     def states(self, *, draws: int, seed: int = 0) -> list[power.State]:

@@ -10,7 +10,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -59,18 +59,6 @@ def lexent_version() -> str:
         return metadata.version("lexent")
     except metadata.PackageNotFoundError:
         return "unknown"
-
-
-def names_of(paths: Sequence[Path]) -> dict[str, Path]:
-    """A short name for each folder: papers.lexent is "papers"; a second one of that name is "papers-2"."""
-    found: dict[str, Path] = {}
-    for path in paths:
-        stem = path.resolve().name.removesuffix(".lexent") or "index"
-        name, count = stem, 2
-        while name in found:
-            name, count = f"{stem}-{count}", count + 1
-        found[name] = path
-    return found
 
 
 # --- reading -----------------------------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ def _checked(index: Path, name: str, part: FilePart, file: IO[bytes]) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class _Generation:
-    """One generation of an index, with all of its files at hand."""
+    """One generation of an index, with all of its files open."""
 
     manifest: Manifest
     replaced: dict[str, bytes]

@@ -14,9 +14,10 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 from pydantic import Field
 
-from lexent.artifact import lexent_version, names_of
+from lexent.artifact import lexent_version
 from lexent.engine import Index
 from lexent.errors import InputError, LexentError, MissingExtraError, NotFoundError
+from lexent.indexing.index_names import by_name
 from lexent.indexing.manifest import Manifest
 from lexent.integrations.agent_replies import (
     Added,
@@ -58,7 +59,7 @@ Parameters = ParamSpec("Parameters")
 Reply = TypeVar("Reply")
 
 
-def told(tool: Callable[Parameters, Reply]) -> Callable[Parameters, Reply]:
+def with_tool_errors(tool: Callable[Parameters, Reply]) -> Callable[Parameters, Reply]:
     """The tool, with errors of Lexent as errors of tools: the agent reads what was wrong and what to do."""
 
     @wraps(tool)
@@ -85,7 +86,7 @@ class IndexTools:
     ) -> None:
         if not paths:
             raise InputError("no index was given; name one or more: lexent mcp DIR")
-        self.paths = names_of(paths)
+        self.paths = by_name(paths)
         self._models: dict[str, Any] = {"encoder": encoder, "lexicon": lexicon, "trust_encoder": trust_encoder}
         self._wait = wait
         self._opened: dict[str, Index] = {}
@@ -263,12 +264,12 @@ def make(tools: IndexTools, *, allow_writes: bool = False) -> MCPServer[Any]:
     )
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in (tools.search, tools.explain, tools.find_concepts):
-        server.add_tool(told(tool), annotations=reads)
+        server.add_tool(with_tool_errors(tool), annotations=reads)
     sets = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-    server.add_tool(told(tools.steer), annotations=sets)
+    server.add_tool(with_tool_errors(tools.steer), annotations=sets)
     if allow_writes:
         writes = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
-        server.add_tool(told(tools.add), annotations=writes)
+        server.add_tool(with_tool_errors(tools.add), annotations=writes)
     return server
 
 

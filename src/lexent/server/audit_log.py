@@ -62,9 +62,9 @@ class AuditLog:
     @contextmanager
     def change(self, by: Caller, index: str, what: str, **facts: Any) -> Iterator[dict[str, Any]]:
         """Write a line, let the change be made, and write its outcome with the facts that the block adds."""
-        told = {"change": secrets.token_hex(8), "who": by.name, "address": by.address, "index": index, "what": what}
+        common = {"change": secrets.token_hex(8), "who": by.name, "address": by.address, "index": index, "what": what}
         try:
-            self._write({"event": "begin", **told, **facts})
+            self._write({"event": "begin", **common, **facts})
         except (OSError, LexentError) as error:
             log.error("the audit log %s cannot be written, and a change was refused: %s", self._path, error)
             detail = "the audit log cannot be written, and nothing may change without it; the server's log says why"
@@ -79,9 +79,9 @@ class AuditLog:
             raise
         finally:
             try:
-                self._write({"event": "end", **told, **outcome, **done, "seconds": round(perf_counter() - start, 3)})
+                self._write({"event": "end", **common, **outcome, **done, "seconds": round(perf_counter() - start, 3)})
             except (OSError, LexentError) as error:  # too late to refuse: the next change will be
-                log.error("the outcome of change %s is not in the audit log: %s", told["change"], error)
+                log.error("the outcome of change %s is not in the audit log: %s", common["change"], error)
 
     def close(self) -> None:
         """Close the file."""

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from lexent import kernel_groups
-from lexent.artifact import names_of
 from lexent.engine import Index
 from lexent.errors import InputError, LexentError, NotFoundError
+from lexent.indexing.index_names import by_name
 from lexent.indexing.manifest import Manifest
 from lexent.models import EncoderLike, LexiconLike, load_encoder, load_lexicon
 from lexent.server import problems
@@ -41,7 +41,7 @@ class IndexRegistry:
     ) -> None:
         if not paths:
             raise InputError("no index was given; name one or more: lexent serve DIR")
-        self.paths = names_of(paths)
+        self.paths = by_name(paths)
         for path in self.paths.values():
             Manifest.read(path)  # a folder that is no index is refused before any model is loaded
         self.limits, self.metrics = limits, metrics
